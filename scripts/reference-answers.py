@@ -22,7 +22,8 @@ import torch
 import transformers
 from safetensors import safe_open
 from safetensors.torch import save_file
-from transformers import (AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM,
+from transformers import (AutoConfig, AutoModel, AutoModelForCausalLM,
+                          AutoModelForImageTextToText, AutoModelForMaskedLM,
                           AutoModelForSeq2SeqLM, AutoModelForSequenceClassification,
                           AutoModelForSpeechSeq2Seq, AutoModelForTokenClassification)
 
@@ -218,8 +219,34 @@ SEQ2SEQ = {
         bos_token_id=None, eos_token_id=None, decoder_start_token_id=0)),
 }
 
-# What these make of each token is told.
+# Pictures of PATCHES x PATCHES patches stand before the words.
+SIDE, PATCH, PATCHES = 8, 2, 4
+EYE = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermediate_size=24,
+           image_size=SIDE, patch_size=PATCH)
+CLIP, SIGLIP = dict(EYE, model_type="clip_vision_model"), dict(EYE, model_type="siglip_vision_model")
+LLAMA = dict(SIZES, model_type="llama")
+PICTURE = 255  # the word that stands for a row of what was seen
+SEEING = {
+    "llava": ("llava", dict(vision_config=CLIP, text_config=LLAMA, image_token_index=PICTURE,
+                            image_seq_length=PATCHES * PATCHES)),
+    "internvl": ("internvl", dict(
+        vision_config=dict(EYE, model_type="internvl_vision", image_size=[SIDE, SIDE],
+                           patch_size=[PATCH, PATCH]),
+        text_config=dict(SIZES, model_type="qwen2"), image_token_id=PICTURE,
+        image_seq_length=PATCHES * PATCHES // 4)),
+    "idefics3": ("idefics3", dict(vision_config=EYE, text_config=LLAMA, image_token_id=PICTURE,
+                                  pad_token_id=0)),
+    "llava-siglip": ("llava", dict(vision_config=dict(SIGLIP, vision_use_head=False),
+                                   text_config=dict(HEAD, model_type="qwen3"),
+                                   image_token_index=PICTURE, vision_feature_layer=-1,
+                                   vision_feature_select_strategy="full")),
+}
+
+# What these make of each token, or patch, is told.
 TOLD = {
+    "vit-patches": ("vit", EYE, AutoModel),
+    "siglip-patches": ("siglip_vision_model", EYE, AutoModel),
+    "clip-patches": ("clip_vision_model", EYE, AutoModel),
     "qwen3-states": ("qwen3", HEAD, AutoModel),
     "mistral-states": ("mistral", dict(HEAD, sliding_window=7), AutoModel),
     "qwen2-scores": ("qwen2", dict(SIZES, num_labels=3), AutoModelForSequenceClassification),
@@ -263,6 +290,15 @@ def heard(step, sequence):
     return torch.tensor([[[(Random(state + at * MEL + k + 1 & 0xFFFFFFFFFFFFFFFF).next() >> 40)
                            / 2**23 - 1 for at in range(2 * SOURCE)] for k in range(MEL)]],
                         dtype=torch.float32)
+
+
+def seen(step, sequence):
+    """Pixels of a picture, drawn patch by patch in the same way: [1, colours, SIDE, SIDE]."""
+    state, width = Random(0).next() ^ (step << 32 | sequence), 3 * PATCH * PATCH
+    drawn = [(Random(state + at + 1 & 0xFFFFFFFFFFFFFFFF).next() >> 40) / 2**23 - 1
+             for at in range(PATCHES * PATCHES * width)]
+    patches = torch.tensor(drawn, dtype=torch.float32).reshape(PATCHES, PATCHES, 3, PATCH, PATCH)
+    return patches.permute(2, 0, 3, 1, 4).reshape(1, 3, SIDE, SIDE)
 
 
 def hidden(tokens):
@@ -348,22 +384,55 @@ def written_behind(model, ids):
 def told_of(model, ids):
     """Numbers of the first and the last of TOKENS tokens, and of SHORTER; grades are of each, too."""
     told = []
-    for n in (TOKENS, SHORTER):
+    sees = model.main_input_name == "pixel_values"
+    for i, n in enumerate((TOKENS, SHORTER)):
         with torch.no_grad():
             body = model.base_model if hasattr(model, "score") else model
-            out = body(torch.tensor([ids[:n]]))
+            out = body(**dict(pixel_values=seen(0, i))) if sees else body(torch.tensor([ids[:n]]))
             rows = out.logits[0] if "logits" in out else out.last_hidden_state[0]
             rows = model.score(rows) if hasattr(model, "score") else rows
+        n = len(rows) if sees else n
         told.append(dict(read=n, rows=[[float(f"{x:.6f}") for x in row.tolist()]
                                        for row in (rows[0], rows[-1])]))
     return told
 
 
+def told_of_a_picture(model, words, direction):
+    """Loss, logits, greedy text and slope of words behind a picture; its rows are not told."""
+    config = model.config
+    rows = PATCHES * PATCHES // (1 if config.model_type == "llava" else 4) + (getattr(config, "vision_feature_select_strategy", "") == "full" and
+                                config.vision_config.model_type == "clip_vision_model")
+    ids = [PICTURE] * rows + words[:TOKENS - rows]
+
+    def behind(step, text):
+        pixels = seen(step, 0)
+        pixels = pixels[None] if config.model_type == "idefics3" else pixels  # of several pictures
+        return model(input_ids=torch.tensor([text]), pixel_values=pixels).logits[0]
+
+    with torch.no_grad():
+        logits = behind(0, ids).double()
+        text = list(ids)
+        for _ in range(GREEDY):
+            text.append(int(behind(0, text)[-1].argmax()))
+    wanted = torch.tensor(ids[rows:])
+    loss = torch.nn.functional.cross_entropy(logits[rows - 1:-1], wanted)
+    step = first_batch(TRAINED - rows)
+    part = behind(step, ids[:TRAINED])
+    trained = torch.nn.functional.cross_entropy(
+        part[rows - 1:], torch.tensor(ids[rows:TRAINED + 1]))
+    trained.backward()
+    return dict(ids=ids, seen=rows, loss=round(float(loss), 6), trained=round(trained.item(), 6),
+                slope=slope_along(model, direction),
+                logits=[float(f"{x:.6f}") for x in logits[-1, :KEPT].tolist()],
+                greedy=text[TOKENS:])
+
+
 def answer(name, folder):
-    kind, sizes, *given = (MODELS | MASKED | SEQ2SEQ | TOLD)[name]
+    kind, sizes, *given = (MODELS | MASKED | SEQ2SEQ | SEEING | TOLD)[name]
     auto = (given[0] if given else AutoModelForMaskedLM if name in MASKED else
             AutoModelForSpeechSeq2Seq if kind == "whisper" else
-            AutoModelForSeq2SeqLM if name in SEQ2SEQ else AutoModelForCausalLM)
+            AutoModelForSeq2SeqLM if name in SEQ2SEQ else
+            AutoModelForImageTextToText if name in SEEING else AutoModelForCausalLM)
     config = AutoConfig.for_model(kind, **sizes)
     with tempfile.TemporaryDirectory() as drawn:
         auto.from_config(config).save_pretrained(drawn)
@@ -392,6 +461,11 @@ def answer(name, folder):
                     told=told_of(model, ids))
     for key, value in weights_of(model):
         value.requires_grad_(True)
+    if name in SEEING:
+        return dict(name=name, made_by=f"transformers {transformers.__version__}",
+                    config=plain(written),
+                    tensors=[dict(name=k, shape=s) for k, s in shapes.items()],
+                    **told_of_a_picture(model, ids, direction))
     if auto is not AutoModelForCausalLM:
         told = trained_alone(model, ids, name in MASKED)
         told["slope"] = slope_along(model, direction)
@@ -423,15 +497,16 @@ def main():
     parser.add_argument("name", nargs="*")
     parser.add_argument("--folder")
     args = parser.parse_args()
-    (args.to / "told").mkdir(parents=True, exist_ok=True)
+    for folder in ("told", "seen"):
+        (args.to / folder).mkdir(parents=True, exist_ok=True)
     transformers.logging.set_verbosity_error()
-    for name in args.name or MODELS | MASKED | SEQ2SEQ | TOLD:
+    for name in args.name or MODELS | MASKED | SEQ2SEQ | SEEING | TOLD:
         try:
             told = answer(name, args.folder)
         except Exception as why:  # a model that this version cannot make
             print(f"{name}: {type(why).__name__}: {str(why)[:200]}")
             continue
-        to = args.to / "told" if name in TOLD else args.to
+        to = args.to / ("told" if name in TOLD else "seen" if name in SEEING else ".")
         (to / f"{name}.json").write_text(json.dumps(told, separators=(",", ":")) + "\n")
 
 

@@ -13,13 +13,18 @@ static inline sm_arena *models_arena(void) {
     return arena;
 }
 
-static inline sm_model model_of(const char *name, const char *config) {
+/* family: NULL for the config's own. */
+static inline sm_model model_as(const char *name, const char *config, const char *family) {
     sm_model model;
     sm_error err = {0};
     sm_source source = sm_source_of(name, config);
-    if (sm_model_parse(NULL, NULL, &source, models_arena(), &model, &err) == SM_OK) return model;
+    if (sm_model_parse(NULL, family, &source, models_arena(), &model, &err) == SM_OK) return model;
     fprintf(stderr, "%s\nin %s\n", err.sentence, config);
     abort();
+}
+
+static inline sm_model model_of(const char *name, const char *config) {
+    return model_as(name, config, NULL);
 }
 
 /* The same with other members: "\"vocab_size\": 300, \"num_hidden_layers\": 4". */

@@ -9,30 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "model_of.h"
+#include "reference_weights.h"
 #include "sanitized.h"
 #include "scalemodel/run_generate.h"
 #include "train_checkpoint.h"
 
-enum { MOST_TENSORS = 256, MOST_IDS = 64, WORDS = 256, MOST_ROOM = 64, MOST_MODELS = 128 };
+enum { MOST_IDS = 64, WORDS = 256, MOST_ROOM = 64, MOST_MODELS = 128 };
 enum { TRAINED = 19, MOST_WEIGHT = 1 << 14 };
-
-/* The numbers of the script. */
-static void fill(const char *name, const size_t *shape, int rank, size_t n, float *to) {
-    uint32_t seed = (uint32_t)crc32_z(0, (const unsigned char *)name, strlen(name));
-    size_t length = strlen(name);
-    bool one = rank == 1 && length > 5 && strcmp(name + length - 6, "weight") == 0;
-    (void)shape;
-    for (size_t i = 0; i < n; i++) {
-        uint32_t x = (uint32_t)(i * 2654435761u) + seed;
-        x = (x ^ x >> 16) * 0x45D9F3Bu;
-        x = (x ^ x >> 15) * 0x45D9F3Bu;
-        x ^= x >> 16;
-        to[i] = (float)(((double)x / 4294967296.0 - 0.5) * 0.6 + one);
-    }
-}
 
 /* What a model of two stacks writes once it has read so many of the words. */
 enum { WRITTEN = 2 };
@@ -56,6 +41,7 @@ typedef struct answers {
     size_t tells;  /* of them */
     size_t writes; /* of them */
     sm_model model;
+    size_t seen;                                      /* rows of a picture among the ids */
     size_t n, tensors, logits, texts, tokens, source; /* texts 0: none follows from the model */
     int32_t ids[MOST_IDS];
     double loss, trained, slope, logit[WORDS];
@@ -76,31 +62,6 @@ static size_t read_list(json_t *list, int32_t *to) {
     return n;
 }
 
-/* The checkpoint as the script wrote it; base: without this prefix of names, as one of the model
- * below the head has them; drawn_as: before the names that its numbers follow from. */
-static void write_tensors(json_t *list, const char *base, const char *drawn_as, const char *to) {
-    static sm_safetensor tensor[MOST_TENSORS];
-    size_t n = json_array_size(list);
-    assert_true(n <= MOST_TENSORS);
-    for (size_t i = 0; i < n; i++) {
-        json_t *one = json_array_get(list, i), *shape = json_object_get(one, "shape");
-        size_t count = 1;
-        tensor[i] = (sm_safetensor){.name = json_string_value(json_object_get(one, "name")),
-                                    .rank = (int)json_array_size(shape)};
-        for (int d = 0; d < tensor[i].rank; d++)
-            count *= tensor[i].shape[d] =
-                (size_t)json_integer_value(json_array_get(shape, (size_t)d));
-        float *data = sm_malloc(count * sizeof *data);
-        char name[320];
-        snprintf(name, sizeof name, "%s%s", drawn_as, tensor[i].name);
-        fill(name, tensor[i].shape, tensor[i].rank, count, data);
-        tensor[i].data = data;
-        if (strncmp(tensor[i].name, base, strlen(base)) == 0) tensor[i].name += strlen(base);
-    }
-    assert_int_equal(sm_io_safetensors_write(to, n, tensor, 0, NULL), SM_OK);
-    for (size_t i = 0; i < n; i++) sm_free((void *)(uintptr_t)tensor[i].data);
-}
-
 static void read_answers(const char *name, bool bare, answers *a) {
     char file[256];
     sm_error err = {.status = SM_OK};
@@ -110,7 +71,12 @@ static void read_answers(const char *name, bool bare, answers *a) {
     char *config = json_dumps(json_object_get(told, "config"), 0);
     *a = (answers){.name = sm_arena_copy(models_arena(), name, strcspn(name, "."))};
     a->model = model_of(a->name, sm_arena_copy(models_arena(), config, strlen(config)));
+    a->seen = (size_t)json_integer_value(json_object_get(told, "seen"));
+    if (a->seen)
+        a->model = model_as(a->name, sm_arena_copy(models_arena(), config, strlen(config)),
+                            sm_architecture_word(a->model.architecture, "seeing"));
     a->n = read_list(json_object_get(told, "ids"), a->ids);
+    for (size_t i = 0; i < a->seen; i++) a->ids[i] = a->model.V + (int)i;
     json_t *tokens = json_object_get(told, "tokens"), *greedy = json_object_get(told, "greedy");
     a->texts = greedy ? read_list(greedy, a->text) : 0;
     a->tokens = tokens ? (size_t)json_integer_value(tokens) : TRAINED;
@@ -169,6 +135,10 @@ static sm_status ask(answers *a, sm_generator *g, sm_error *err) {
     sm_generator_result r;
     float *scores = sm_malloc(size.sequences * a->n * WORDS * sizeof *scores);
     sm_status status = scores ? SM_OK : sm_fail_memory(err);
+    for (size_t s = 0; s < size.sequences; s++) count[s] = size.source;
+    if (!status && a->seen) status = sm_generator_read(g, token, count, &r, err);
+    for (int k = 0; a->seen && k < SM_COLLECTIVE_COUNT; k++)
+        a->apart += fabs(r.bytes_predicted[k] - r.bytes_counted[k]);
     for (size_t at = 0; !status && at <= a->texts; at++, rows = 1) {
         for (size_t s = 0; s < size.sequences; s++) {
             count[s] = rows;
@@ -181,8 +151,10 @@ static sm_status ask(answers *a, sm_generator *g, sm_error *err) {
         if (status || own.n == 0 || own.first) continue;
         const float *last = scores + (rows - 1) * WORDS;
         if (at < a->texts) a->made[at] = (int32_t)sm_draw_best(last, WORDS);
-        for (size_t i = 0; at == 0 && i + 1 < a->n; i++)
-            a->made_loss += loss_of(scores + i * WORDS, (size_t)a->ids[i + 1]) / (double)(a->n - 1);
+        size_t first = a->seen ? a->seen - 1 : 0;
+        for (size_t i = first; at == 0 && i + 1 < a->n; i++)
+            a->made_loss +=
+                loss_of(scores + i * WORDS, (size_t)a->ids[i + 1]) / (double)(a->n - 1 - first);
         for (int v = 0; at == 0 && v < WORDS; v++) a->made_logit[v] = (double)last[v];
     }
     sm_free(scores);
@@ -323,7 +295,7 @@ static sm_status tell_rank(sm_communicator *world, void *context, sm_error *err)
         status = sm_fail(err, SM_INTERNAL, "%zu numbers of each word", size.vocabulary);
     const sm_generate_job job = {.target = g, .sequences = WRITTEN, .prompt = count};
     if (!status) status = sm_generate_states(&job, text, made, &r, err);
-    if (!status && !size.source) most = count[0];
+    if (!status) most = size.source ? size.source : count[0];
     double worst = status ? 0 : r.bytes_apart;
     for (size_t i = 0; !status && i < 2 * WRITTEN * width; i++) {
         size_t s = i / width / 2, last = i / width % 2, k = i % width;
@@ -350,6 +322,7 @@ static int hold_texts(answers *a, size_t texts, int tokens, sm_rank_body body) {
         if (!sm_run_threads(sm_train_setup_ranks(&a->setup), body, a, &err)) continue;
         if (a->setup.degree[SM_AXIS_CONTEXT] > 1 && strstr(err.sentence, "context would cut"))
             continue;
+        if (i == 2 && strstr(err.sentence, "does not divide")) continue; /* patches and a class */
         if (i == 1 && strstr(err.sentence, "Nc=3 does not divide")) continue; /* a bias over fsdp */
         print_message("%s under plan %d: %s\n", a->name, i, err.sentence);
         wrong++;
@@ -491,8 +464,8 @@ static sm_status add_array(sm_train_array *array, void *context, sm_error *err) 
 }
 
 /* Batches begin where the seed says: the first that begins with the first token. */
-static int first_batch(const sm_train_setup *setup, size_t source) {
-    size_t words = (size_t)setup->tokens + (source ? source - 1 : 0);
+static int first_batch(const sm_train_setup *setup, size_t source, size_t seen) {
+    size_t words = (size_t)setup->tokens + (source ? source - 1 : 0) - seen;
     for (int step = 0; step < 64; step++) {
         sm_rng rng = {setup->seed};
         rng.state = sm_rng_next(&rng) ^ ((uint64_t)step << 32);
@@ -509,7 +482,7 @@ static sm_status write_again(slope *s, sm_communicator *world, sm_error *err) {
     sm_status status = train_checkpoint_write(s->t, world, &s->a->model, &to, err);
     if (!status) status = sm_io_safetensors_read(again, models_arena(), &made, err);
     if (status) return status;
-    if (made.n != s->a->file.n)
+    if (s->a->seen ? made.n > s->a->file.n : made.n != s->a->file.n) /* layers that see nothing */
         return sm_fail(err, SM_INTERNAL, "%zu tensors are written of %zu", made.n, s->a->file.n);
     for (size_t i = 0; i < made.n; i++) {
         static float one[MOST_WEIGHT], other[MOST_WEIGHT];
@@ -536,7 +509,8 @@ static sm_status differentiate(sm_communicator *world, void *context, sm_error *
     if (!status) status = train_checkpoint_check_arrays(s->t, world, &s->a->model, err);
     if (!status) status = write_again(s, world, err);
     if (!status)
-        status = sm_trainer_gradients(s->t, first_batch(&s->a->setup, s->a->source), &r, err);
+        status = sm_trainer_gradients(s->t, first_batch(&s->a->setup, s->a->source, s->a->seen), &r,
+                                      err);
     if (!status) status = sm_trainer_list(s->t, false, add_array, s, err);
     s->loss = status ? 0 : r.loss;
     sm_trainer_free(s->t);
@@ -547,7 +521,8 @@ static int hold_slope(answers *a) {
     sm_error err = {.status = SM_OK};
     unsigned char text[MOST_IDS];
     slope s = {.a = a};
-    for (size_t i = 0; i < a->n; i++) text[i] = (unsigned char)a->ids[i];
+    for (size_t i = 0; i < a->n; i++)
+        text[i] = (unsigned char)(a->seen ? (37 * i + 11) % 251 : (size_t)a->ids[i]);
     sm_train_setup_defaults(&a->setup);
     a->setup.model = &a->model;
     a->setup.tokens = (int)a->tokens;
@@ -607,7 +582,8 @@ static int hold_plans(const answers *a) {
     for (size_t i = 0; i < TEXT; i++) text[i] = (unsigned char)(37 * i + i * i / 7);
     sm_train_setup ring = a->setup; /* of whose attentions one at most runs in a layer */
     ring.degree[SM_AXIS_CONTEXT] = 2;
-    assert_int_equal(sm_train_setup_check(&ring, &err), a->source ? SM_BAD_INPUT : SM_OK);
+    if (!a->seen)
+        assert_int_equal(sm_train_setup_check(&ring, &err), a->source ? SM_BAD_INPUT : SM_OK);
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         sm_train_setup setup = a->setup;
         planned p = {.setup = &setup};
@@ -622,7 +598,8 @@ static int hold_plans(const answers *a) {
             setup.zero = plans[i].zero;
         }
         if (sm_run_threads(sm_train_setup_ranks(&setup), train, &p, &err)) {
-            if (setup.degree[SM_AXIS_CONTEXT] > 1 && strstr(err.sentence, "context would cut"))
+            if (setup.degree[SM_AXIS_CONTEXT] > 1 && (strstr(err.sentence, "context would cut") ||
+                                                      strstr(err.sentence, "does not divide")))
                 continue;
             print_message("%s under plan %zu: %s\n", a->name, i, err.sentence);
             return 1;
@@ -745,6 +722,23 @@ static void what_is_told_is_the_reference_s(void **state) {
     assert_int_equal(wrong, 0);
 }
 
+static void pictures_are_seen_as_by_the_reference(void **state) {
+    char *name[MOST_MODELS];
+    int wrong = 0, models = read_names("tests/reference/seen", name);
+    for (int i = 0; i < models; i++) {
+        static answers a;
+        char file[128];
+        snprintf(file, sizeof file, "seen/%.100s", name[i]);
+        read_answers(file, false, &a);
+        assert_true(a.seen > 0);
+        wrong += hold(&a, "one rank", 1, 1) + hold(&a, "four ranks", 2, 2) + hold_slope(&a) +
+                 hold_plans(&a);
+        free(name[i]);
+    }
+    assert_true(models > 0);
+    assert_int_equal(wrong, 0);
+}
+
 static void answers_are_those_of_the_reference(void **state) {
     int wrong = 0;
     char *name[MOST_MODELS];
@@ -780,6 +774,7 @@ static void answers_are_those_of_the_reference(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(answers_are_those_of_the_reference),
+                                       cmocka_unit_test(pictures_are_seen_as_by_the_reference),
                                        cmocka_unit_test(what_is_told_is_the_reference_s),
                                        cmocka_unit_test(pairs_are_those_of_trl)};
     snprintf(path, sizeof path, "/tmp/test_reference_XXXXXX");

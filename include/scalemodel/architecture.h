@@ -26,6 +26,8 @@ enum { SM_READS_RESULT = 1 << 16, SM_OPERATOR_MOST_ARGUMENTS = 16 };
     X(NEGATE, "-", 1, 1, UNION, 1, 1, 0)                                                           \
     X(SILU, "silu", 1, 1, UNION, 5, 0, 1)                                                          \
     X(GELU, "gelu", 1, 1, UNION, 5, 0, 1)                                                          \
+    X(GELU_TANH, "gelu_tanh", 1, 1, UNION, 5, 0, 1)                                                \
+    X(GELU_QUICK, "gelu_quick", 1, 1, UNION, 5, 0, 1)                                              \
     X(RELU, "relu", 1, 1, UNION, 1, 0, 1)                                                          \
     X(SIGMOID, "sigmoid", 1, 1, UNION, 4, 0, 1)                                                    \
     X(TANH, "tanh", 1, 1, UNION, 4, 0, 1)                                                          \
@@ -114,6 +116,11 @@ const char *sm_architecture_family(const sm_architecture *a);
 bool sm_architecture_number(const sm_architecture *a, const char *name, double *value);
 /* The same of a word: hidden_act, note. NULL when there is none. */
 const char *sm_architecture_word(const sm_architecture *a, const char *name);
+/* The same of pieces of a kind: a tower has a config of its own. */
+bool sm_architecture_number_of(const sm_architecture *a, int kind, const char *name, double *value);
+const char *sm_architecture_word_of(const sm_architecture *a, int kind, const char *name);
+/* The first name of the family that says what pieces of a kind are. */
+const char *sm_architecture_family_of(const sm_architecture *a, int kind);
 
 /* Pieces in the order of the model: the embedding, each layer, the head. */
 typedef struct sm_model_piece {

@@ -14,6 +14,7 @@
 
 typedef struct placing {
     const sm_model *m;
+    int kind; /* of its piece, in the architecture */
     const sm_text_lines *l;
     const sm_text_array *a;
     const char *at;
@@ -66,7 +67,7 @@ static size_t product_of(placing *p, size_t stride, bool own, int depth) {
     const char *first[MOST_FACTORS];
     size_t size[MOST_FACTORS], all = 1;
     int n = 0;
-    for (skip(p); !(*p->at == 0 || strchr("|),]>", *p->at) != NULL) && !p->wrong; skip(p)) {
+    for (skip(p); !(*p->at == 0 || strchr("|),]>=", *p->at) != NULL) && !p->wrong; skip(p)) {
         if (n == MOST_FACTORS || depth > MOST_DEPTH) p->wrong = true;
         if (p->wrong) return 1;
         first[n] = p->at;
@@ -108,7 +109,8 @@ static size_t sum_of(placing *p, size_t stride, bool own, int depth) {
 static const char *said_word(const placing *p, size_t length) {
     char key[24];
     int n = snprintf(key, sizeof key, "hf.%.*s", (int)length, p->at + 1);
-    const char *word = n < (int)sizeof key ? sm_architecture_word(p->m->architecture, key) : NULL;
+    const char *word =
+        n < (int)sizeof key ? sm_architecture_word_of(p->m->architecture, p->kind, key) : NULL;
     return word ? word : "";
 }
 
@@ -149,20 +151,42 @@ static bool fits(const placing *p) {
     return true;
 }
 
+/* A dimension is one of the tensor, or several: X = channels side side, which are facts. */
+static void parts_of(placing *p, size_t size) {
+    sm_weight_place *o = p->out;
+    double part = 1;
+    skip(p);
+    bool several = *p->at == '=';
+    for (p->at += several, skip(p); several && *p->at && !strchr(",]", *p->at); skip(p)) {
+        char name[48];
+        size_t n = strcspn(p->at, " ,]");
+        snprintf(name, sizeof name, "%.*s", (int)n, p->at);
+        bool known = sm_architecture_number_of(p->m->architecture, p->kind, name, &part);
+        p->at += n;
+        p->wrong |= !known || part < 1 || size % (size_t)part || o->rank >= SM_WEIGHT_RANK - 1;
+        if (p->wrong) return;
+        o->shape[o->rank++] = (size_t)part;
+        size /= (size_t)part;
+    }
+    if (!several) o->shape[o->rank++] = size;
+    else p->wrong |= size != 1;
+}
+
 static void shape_of(placing *p) {
     sm_weight_place *o = p->out;
     const char *first[SM_WEIGHT_RANK];
-    size_t stride = 1, all = 1, own = 1;
+    size_t size[SM_WEIGHT_RANK], stride = 1, all = 1, own = 1;
+    int n = 0;
     if (*p->at++ != '[') p->wrong = true;
-    while (!p->wrong && o->rank < SM_WEIGHT_RANK) {
-        first[o->rank] = p->at;
-        o->shape[o->rank++] = sum_of(p, 0, false, 0);
-        skip(p);
+    while (!p->wrong && n < SM_WEIGHT_RANK) {
+        first[n] = p->at;
+        size[n++] = sum_of(p, 0, false, 0);
+        parts_of(p, size[n - 1]);
         if (*p->at == ']') break;
         if (*p->at++ != ',') p->wrong = true;
     }
     const char *end = p->at;
-    for (int d = o->rank - 1; d >= 0 && !p->wrong; all *= o->shape[d], stride *= o->shape[d--]) {
+    for (int d = n - 1; d >= 0 && !p->wrong; all *= size[d], stride *= size[d--]) {
         p->at = first[d];
         sum_of(p, stride, true, 0);
     }
@@ -172,56 +196,67 @@ static void shape_of(placing *p) {
     o->alone = own == all;
 }
 
-/* The name without the prefix of the base model; false: it has none. */
-static bool leave_base(const sm_model *m, sm_weight_place *p) {
-    const char *base = sm_architecture_word(m->architecture, "hf.base");
-    size_t n = base ? strlen(base) : 0;
-    if (n == 0 || strncmp(p->name, base, n) != 0) return false;
-    memmove(p->name, p->name + n, strlen(p->name + n) + 1);
-    return true;
+/* The name behind the prefix of this number, of those that hf.prefix has between semicolons, with
+ * that of the base model or without it; "=P" stands in its place. false: there is none. */
+static bool put_prefix(const placing *p, int number, const char *name) {
+    const sm_architecture *a = p->m->architecture;
+    const char *base = number % 2 ? sm_architecture_word_of(a, p->kind, "hf.base") : NULL;
+    const char *at = sm_architecture_word_of(a, p->kind, "hf.prefix");
+    for (at = at ? at : ""; number > 1; number -= 2) {
+        at = strchr(at, ';');
+        if (!at++) return false;
+    }
+    const bool instead = *at == '=';
+    if (instead) base = sm_architecture_word_of(a, p->kind, "hf.base");
+    at += instead;
+    size_t n = strcspn(at, ";"), room = sizeof p->out->name, length = base ? strlen(base) : 0;
+    if (length && strncmp(name, base, length) == 0) name += length;
+    else if (instead) n = 0;
+    return snprintf(p->out->name, room, "%.*s%s", (int)n, at, name) < (int)room;
 }
 
 /* What the family says of the name in a place, or, of a stack, else in all: "hf.decoder.ffn.wu",
  * "hf.ffn.wu". */
-static const char *said_in(const sm_model *m, const char *where, bool stack, const char *name,
-                           char *key, size_t room) {
+static const char *said_in(const sm_model *m, int kind, const char *where, bool stack,
+                           const char *name, char *key, size_t room) {
     snprintf(key, room, "hf.%s%s%s", where, *where ? "." : "", name);
-    const char *said = sm_architecture_word(m->architecture, key);
-    return said || !stack || !*where ? said : said_in(m, "", stack, name, key, room);
+    const char *said = sm_architecture_word_of(m->architecture, kind, key);
+    return said || !stack || !*where ? said : said_in(m, kind, "", stack, name, key, room);
 }
 
 /* What a piece of this number (step.h) is called: of layers their stack, in which it is layer *at.
  */
-static const char *place_of(const sm_model *m, int number, int *at) {
+static const char *place_of(const sm_model *m, int number, int *at, int *kind) {
     const sm_model_piece *piece;
-    int n = sm_architecture_pieces(m->architecture, &piece), layers = number;
-    *at = number;
-    if (number == m->L) return "head";
-    if (number < 0 || number > m->L)
-        return piece[m->out[number < 0 ? 0 : number - m->L].piece].name;
-    for (int i = 0; i < n; i++) {
-        if (piece[i].apart || piece[i].layer < 0 || layers-- > 0) continue;
-        *at = piece[i].layer;
-        return piece[i].stack;
-    }
-    return "";
+    int n = sm_architecture_pieces(m->architecture, &piece), layers = number, i = 0;
+    bool inside = number >= 0 && number < m->L;
+    while (inside && i + 1 < n && (piece[i].apart || piece[i].layer < 0 || layers-- > 0)) i++;
+    if (!inside) i = m->out[number < 0 ? 0 : number == m->L ? m->outside - 1 : number - m->L].piece;
+    *at = inside ? piece[i].layer : number;
+    *kind = piece[i].kind;
+    return inside ? piece[i].stack : piece[i].name;
 }
 
 sm_status sm_model_weight_place(const sm_model *m, const sm_text_lines *lines, int array, int layer,
                                 int number, sm_weight_place *out, sm_error *err) {
     char key[96];
     const char *name = lines->array[array].name;
-    int at;
-    const char *where = place_of(m, layer, &at);
+    int at, kind;
+    const char *where = place_of(m, layer, &at, &kind);
     bool inside = layer >= 0 && layer < m->L;
     const char *before = inside && lines->array[array].piece < 0
-                             ? said_in(m, where, inside, "layer", key, sizeof key)
+                             ? said_in(m, kind, where, inside, "layer", key, sizeof key)
                              : NULL; /* what others read too is named in full */
-    const char *said = said_in(m, where, inside, name, key, sizeof key);
+    const char *said = said_in(m, kind, where, inside, name, key, sizeof key);
+    if (!said && layer == m->L) said = said_in(m, kind, "head", false, name, key, sizeof key);
     while (said && *said) {
         *out = (sm_weight_place){.counted = -1};
-        placing p = {
-            .m = m, .l = lines, .a = &lines->array[array], .at = before ? before : "", .out = out};
+        placing p = {.m = m,
+                     .kind = kind,
+                     .l = lines,
+                     .a = &lines->array[array],
+                     .at = before ? before : "",
+                     .out = out};
         name_of(&p, "", at);
         p.at = said;
         name_of(&p, "[;", at);
@@ -240,7 +275,10 @@ sm_status sm_model_weight_place(const sm_model *m, const sm_text_lines *lines, i
         }
         said = *p.at ? p.at + 1 : "";
         if (!fits(&p)) continue;
-        if (number-- == 0 || (leave_base(m, out) && number-- == 0)) return SM_OK;
+        char plain[sizeof out->name];
+        memcpy(plain, out->name, sizeof plain);
+        for (int i = 0; put_prefix(&p, i, plain); i++)
+            if (number-- == 0) return SM_OK;
     }
     return sm_fail(err, SM_BAD_INPUT,
                    "the family %s does not say which tensor of a checkpoint %s%s is: `fields %s = "

@@ -378,6 +378,10 @@ const char *sm_architecture_family(const sm_architecture *a) {
     return a->main->family->name[0]->name;
 }
 
+const char *sm_architecture_family_of(const sm_architecture *a, int kind) {
+    return a->kind[kind].frame->family->name[0]->name;
+}
+
 int sm_architecture_pieces(const sm_architecture *a, const sm_model_piece **piece) {
     *piece = a->piece;
     return a->pieces;
@@ -391,9 +395,12 @@ const sm_model_piece *sm_architecture_kind(const sm_architecture *a, int kind, i
     return &a->piece[a->kind[kind].first];
 }
 
-/* In the frame of the language model, then in those around it. */
-static value fact(const sm_architecture *a, const char *name) {
-    for (const frame *f = a->main; f; f = f->outer) {
+/* In this frame, then in those around it; what a wrapper does not say is that of the language
+ * model. */
+static value fact_in(const sm_architecture *a, const frame *in, const char *name) {
+    bool around = in == a->main;
+    for (const frame *f = a->main; f && !around; f = f->outer) around = f == in;
+    for (const frame *f = in; f; f = f->outer) {
         int steps = VALUES_MOST_STEPS;
         value v;
         const tree asked = {.kind = TREE_NAME, .name = name};
@@ -402,17 +409,34 @@ static value fact(const sm_architecture *a, const char *name) {
             v.kind != VALUE_OPERATOR)
             return v;
     }
-    return (value){.kind = VALUE_NONE};
+    return around && in != a->main ? fact_in(a, a->main, name) : (value){.kind = VALUE_NONE};
 }
 
-bool sm_architecture_number(const sm_architecture *a, const char *name, double *number) {
-    value v = fact(a, name);
+static bool number_in(const sm_architecture *a, const frame *in, const char *name, double *number) {
+    value v = fact_in(a, in, name);
     bool there = v.kind == VALUE_NUMBER || v.kind == VALUE_TRUTH;
     if (there) *number = v.number;
     return there;
 }
 
-const char *sm_architecture_word(const sm_architecture *a, const char *name) {
-    value v = fact(a, name);
+static const char *word_in(const sm_architecture *a, const frame *in, const char *name) {
+    value v = fact_in(a, in, name);
     return v.kind == VALUE_WORD ? v.word : NULL;
+}
+
+bool sm_architecture_number(const sm_architecture *a, const char *name, double *number) {
+    return number_in(a, a->main, name, number);
+}
+
+bool sm_architecture_number_of(const sm_architecture *a, int kind, const char *name,
+                               double *number) {
+    return number_in(a, a->kind[kind].frame, name, number);
+}
+
+const char *sm_architecture_word(const sm_architecture *a, const char *name) {
+    return word_in(a, a->main, name);
+}
+
+const char *sm_architecture_word_of(const sm_architecture *a, int kind, const char *name) {
+    return word_in(a, a->kind[kind].frame, name);
 }

@@ -17,7 +17,7 @@ int operator_find(const char *name) {
     return -1;
 }
 
-/* transformers' names (ACT2FN): the work counts, so approximations of one function are one. */
+/* transformers' names (ACT2FN). */
 int operator_find_activation(const char *word) {
     static const struct {
         const char *word;
@@ -28,14 +28,14 @@ int operator_find_activation(const char *word) {
         {"mish", SM_OPERATOR_SILU},
         {"swigluoai", SM_OPERATOR_SILU}, /* clamped */
         {"gelu", SM_OPERATOR_GELU},
-        {"gelu_new", SM_OPERATOR_GELU},
-        {"gelu_fast", SM_OPERATOR_GELU},
-        {"gelu_10", SM_OPERATOR_GELU},
+        {"gelu_new", SM_OPERATOR_GELU_TANH},
+        {"gelu_fast", SM_OPERATOR_GELU_TANH},
+        {"gelu_10", SM_OPERATOR_GELU_TANH},
         {"gelu_python", SM_OPERATOR_GELU},
-        {"gelu_python_tanh", SM_OPERATOR_GELU},
-        {"gelu_pytorch_tanh", SM_OPERATOR_GELU},
-        {"gelu_accurate", SM_OPERATOR_GELU},
-        {"quick_gelu", SM_OPERATOR_GELU},
+        {"gelu_python_tanh", SM_OPERATOR_GELU_TANH},
+        {"gelu_pytorch_tanh", SM_OPERATOR_GELU_TANH},
+        {"gelu_accurate", SM_OPERATOR_GELU_TANH},
+        {"quick_gelu", SM_OPERATOR_GELU_QUICK},
         {"laplace", SM_OPERATOR_GELU},
         {"relu", SM_OPERATOR_RELU},
         {"relu6", SM_OPERATOR_RELU},

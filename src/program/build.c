@@ -522,13 +522,14 @@ static void look_up(builder *x, const sm_text_line *line) {
         return;
     }
     const sm_text_array *a = &x->l->array[ids->array];
-    if (a->role != SM_TEXT_IDS || !is_weight(x, table->array)) {
+    const bool rows = !is_weight(x, table->array); /* [B,U,D]: of the sequence itself */
+    if (a->role != SM_TEXT_IDS || (rows && x->l->array[table->array].rank != 3)) {
         vector(x, line, SM_FUNCTION_OTHER);
         return;
     }
     int *places = &x->tensor[ids->array];
-    if (*places == UNMADE || x->b->tensor[*places].dim[a->rank] != table->dim[0])
-        *places = one_hot(x, a->name, ids->dim, a->rank, table->dim[0], a->elements);
+    if (*places == UNMADE || x->b->tensor[*places].dim[a->rank] != table->dim[rows])
+        *places = one_hot(x, a->name, ids->dim, a->rank, table->dim[rows], a->elements);
     gather(x, line, *places);
 }
 

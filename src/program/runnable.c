@@ -8,9 +8,11 @@
 
 /* Does the family say that its lines are all there is? `held` has its name: those of encoders often
  * are true in work and size alone. */
-static bool is_held(const sm_model *model) {
-    const char *held = sm_architecture_word(model->architecture, "held");
-    const char *family = sm_architecture_family(model->architecture);
+static bool is_held(const sm_model *model, int kind) {
+    const sm_architecture *a = model->architecture;
+    const char *held =
+        kind < 0 ? sm_architecture_word(a, "held") : sm_architecture_word_of(a, kind, "held");
+    const char *family = kind < 0 ? sm_architecture_family(a) : sm_architecture_family_of(a, kind);
     size_t n = strlen(family);
     for (const char *at = held; at; at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL)
         if (strncmp(at, family, n) == 0 && (at[n] == ' ' || !at[n])) return true;
@@ -82,7 +84,8 @@ static const char *choice_odd(const sm_text_lines *l, const sm_text_line *line) 
     return l->dim[p->dim[p->rank - 1]].size > SM_RUN_EXPERTS ? "more than 1024 experts" : NULL;
 }
 
-static const char *line_odd(const sm_text_lines *l, const sm_text_line *line, bool serving) {
+static const char *line_odd(const sm_text_lines *l, const sm_text_line *line, bool held,
+                            bool serving) {
     const sm_text_array *first = line->operands ? &l->array[line->operand[0].array] : NULL;
     if (line->kernel >= 0) return NULL; /* see scan_odd */
     switch (line->op) {
@@ -94,7 +97,7 @@ static const char *line_odd(const sm_text_lines *l, const sm_text_line *line, bo
                                                             : NULL;
     case SM_OPERATOR_TOP: return choice_odd(l, line);
     case SM_OPERATOR_TAKE:
-        return !first || first->role != SM_TEXT_WEIGHT     ? "rows of activations"
+        return !first || (first->role != SM_TEXT_WEIGHT && first->rank != 3) ? "rows of activations"
                : line->operands < 2 && !positions(l, line) ? "a table of other rows than positions"
                                                            : NULL;
     case SM_OPERATOR_CONV:
@@ -105,6 +108,12 @@ static const char *line_odd(const sm_text_lines *l, const sm_text_line *line, bo
         return first && first->rank == 3 && l->array[line->result[0].array].rank == 4
                    ? NULL
                    : "windows of two dimensions";
+    case SM_OPERATOR_APPEND: /* texts that are true in size alone stack arrays as they like */
+    case SM_OPERATOR_VIEW:
+    case SM_OPERATOR_MEAN:
+    case SM_OPERATOR_PICK:
+        return held && l->array[line->result[0].array].rank > 2 ? NULL
+                                                                : "an operator without a kernel";
     case SM_OPERATOR_CACHE:
     case SM_OPERATOR_DISPATCH:
     case SM_OPERATOR_COMBINE:
@@ -188,6 +197,10 @@ static sm_status check_piece(const sm_model *model, sm_piece piece, int kind, in
                              bool serving, sm_arena *arena, sm_error *err) {
     const sm_text_lines *l, *steps = NULL;
     const sm_rules rules = sm_rules_of_pass(model, tokens), decode = {.decode = true};
+    const int at = piece == SM_PIECE_LAYER       ? kind
+                   : piece == SM_PIECE_EMBEDDING ? model->kinds + kind
+                                                 : model->kinds + model->outside - 1;
+    const bool held = is_held(model, model->lines_of[at]);
     sm_status status =
         sm_program_lines(model, piece, kind, tokens, &rules, serving, arena, &l, err);
     if (!status && l->kernels)
@@ -200,10 +213,10 @@ static sm_status check_piece(const sm_model *model, sm_piece piece, int kind, in
                        model->name, scan, l->kernel[0].name);
     for (int i = 0; !status && i < l->lines; i++) {
         const sm_text_line *line = &l->line[i];
-        const char *odd = line_odd(l, line, serving);
+        const char *odd = line_odd(l, line, held, serving);
         if (!odd && line->distance >= 0 && !(most > 0))
             odd = "a table of distances, whose family does not say the largest (`distance_most`)";
-        if (!odd && line->op == SM_OPERATOR_ATTENTION && !line->causal && !is_held(model))
+        if (!odd && line->op == SM_OPERATOR_ATTENTION && !line->causal && !held)
             odd = "attention to all positions, whose family does not say that its lines are all of "
                   "it (`held`)";
         if (odd)
@@ -263,7 +276,7 @@ sm_status sm_program_runs(const sm_model *model, int tokens, bool serving, sm_er
     const char *unrun = sm_architecture_word(model->architecture, "unrun");
     if (unrun)
         return sm_fail(err, SM_BAD_INPUT, "%s has %s, which cannot be run", model->name, unrun);
-    if (!model->causal && !is_held(model))
+    if (!model->causal && !is_held(model, -1))
         return sm_fail(err, SM_BAD_INPUT,
                        "%s sees both ways, and the family %s does not say that its lines are all "
                        "of it (`held`): it cannot be run",

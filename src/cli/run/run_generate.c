@@ -134,7 +134,7 @@ static sm_status read_prompts(generation *g, sm_error *err) {
     for (int i = 0; !status && i < g->given.prompt.n; i++)
         status = add_bytes(g, g->given.prompt.text[i], strlen(g->given.prompt.text[i]), err);
     if (!status && g->given.prompts) status = read_lines(g, g->given.prompts, err);
-    if (!status && g->prompts == 0)
+    if (!status && g->prompts == 0 && !g->given.features)
         status = g->given.prompts
                      ? sm_fail(err, SM_BAD_INPUT, "%.200s holds no prompt", g->given.prompts)
                      : sm_fail(err, SM_USAGE,
@@ -142,30 +142,140 @@ static sm_status read_prompts(generation *g, sm_error *err) {
     return status;
 }
 
-/* What each text is about, as reference classes take it: the one tensor of a file, [texts,
- * channels, positions]. Texts that pad hear nothing. */
-static sm_status take_features(const generation *g, serving_model *m, sm_error *err) {
+/* What each text is about, as reference classes take it: the one tensor of a file. Of a sound it is
+ * [texts, channels, positions], of pictures [texts, colours, side, side] or their patches, [texts x
+ * patches, numbers]; `from` is where number k of a position is in it. */
+typedef struct given_features {
+    const sm_safetensor *t;
+    size_t places, width;
+} given_features;
+
+static size_t feature_at(const given_features *f, size_t text, size_t place, size_t k) {
+    if (f->t->rank == 2) return (text * f->places + place) * f->width + k;
+    if (f->t->rank == 3) return (text * f->width + k) * f->places + place;
+    size_t side = f->t->shape[3], row = 1;
+    while (row * row < f->places) row++; /* of patches */
+    size_t patch = side / row, colour = k / (patch * patch), at = k % (patch * patch);
+    return ((text * f->t->shape[1] + colour) * side + place / row * patch + at / patch) * side +
+           place % row * patch + at % patch;
+}
+
+/* Texts that it has features of; 0: it is of another shape. */
+static size_t featured(const given_features *f) {
+    const size_t *shape = f->t->shape, one = f->places * f->width;
+    size_t n = 1, row = 1;
+    for (int d = 0; d < f->t->rank; d++) n *= shape[d];
+    while (row * row < f->places) row++;
+    bool square = f->t->rank == 4 && row * row == f->places && shape[2] == shape[3] &&
+                  shape[2] % row == 0 && shape[1] * shape[2] * shape[3] == one;
+    bool fits = square || (f->t->rank == 3 && shape[1] == f->width && shape[2] == f->places) ||
+                (f->t->rank == 2 && shape[1] == f->width && shape[0] % f->places == 0);
+    return fits ? n / one : 0;
+}
+
+static sm_status find_features(const generation *g, const sm_model *m, given_features *f,
+                               size_t *texts, sm_error *err) {
     const sm_text_array *in = &g->hears->array[g->hears->input];
-    size_t n = g->prompts, places = (size_t)g->hears->dim[in->dim[1]].size;
-    size_t width = (size_t)g->hears->dim[in->dim[2]].size, one = places * width;
     sm_safetensors file;
+    f->places = (size_t)g->hears->dim[in->dim[1]].size;
+    f->width = (size_t)g->hears->dim[in->dim[2]].size;
     sm_status status = sm_io_safetensors_read(g->given.features, g->call->arena, &file, err);
     if (status) return status;
-    const sm_safetensor *t = file.tensor;
-    if (file.n != 1 || t->rank != 3 || t->shape[0] != n || t->shape[1] != width ||
-        t->shape[2] != places)
-        return sm_fail(
-            err, SM_BAD_INPUT,
-            "%.200s is no single tensor of %zu x %zu x %zu: prompts, and the channels and "
-            "positions that %s hears",
-            g->given.features, n, width, places, m->model.name);
-    float *told = sm_arena_array(g->call->arena, n * one, sizeof *told);
+    f->t = file.tensor;
+    *texts = file.n == 1 ? featured(f) : 0;
+    if (*texts) return SM_OK;
+    return sm_fail(err, SM_BAD_INPUT,
+                   "%.200s is no single tensor of prompts x %zu x %zu, channels and positions that "
+                   "%s hears, nor of pictures as large as its %zu patches of %zu numbers",
+                   g->given.features, f->width, f->places, m->name, f->places, f->width);
+}
+
+/* Texts that pad hear and see nothing. */
+static sm_status take_features(const generation *g, serving_model *m, sm_error *err) {
+    given_features f;
+    size_t texts;
+    sm_status status = find_features(g, &m->model, &f, &texts, err);
+    if (status) return status;
+    if (texts != g->prompts)
+        return sm_fail(err, SM_BAD_INPUT, "%.200s is about %zu texts, and there are %zu",
+                       g->given.features, texts, g->prompts);
+    const size_t one = f.places * f.width;
+    float *told = sm_arena_array(g->call->arena, texts * one, sizeof *told);
     float *given = sm_arena_array(g->call->arena, (size_t)m->setup.sequences * one, sizeof *given);
     if (!told || !given) return sm_fail_memory(err);
-    status = sm_io_safetensor_load(t, told, err);
-    for (size_t i = 0; !status && i < n * one; i++)
-        given[i / one * one + i % places * width + i % one / places] = told[i];
+    status = sm_io_safetensor_load(f.t, told, err);
+    for (size_t i = 0; !status && i < texts * one; i++)
+        given[i] = told[feature_at(&f, i / one, i % one / f.width, i % f.width)];
     m->setup.given = given;
+    return status;
+}
+
+/* ---- pictures among words ---- */
+
+/* Rows of a sequence that a picture becomes, for which words from V on stand; 0: none. */
+static sm_status find_seen(const generation *g, const sm_model *m, size_t *rows, sm_error *err) {
+    sm_status status = SM_OK;
+    *rows = 0;
+    for (int i = 1; !status && i < m->outside - 1; i++) {
+        const sm_text_lines *l;
+        status = sm_program_lines(m, SM_PIECE_EMBEDDING, i, 1, &(sm_rules){.decode = true}, true,
+                                  g->call->arena, &l, err);
+        for (int k = 0; !status && k < l->lines; k++) {
+            const sm_text_array *from = &l->array[l->line[k].operand[0].array];
+            if (l->line[k].op == SM_OPERATOR_TAKE && from->rank == 3)
+                *rows = (size_t)l->dim[from->dim[1]].size;
+        }
+    }
+    return status;
+}
+
+/* Where the word is that stands for a picture, once or for each of its rows, its rows are; without
+ * it they are first. */
+static sm_status put_picture(generation *g, const sm_model *m, size_t rows, size_t i,
+                             sm_error *err) {
+    const int32_t *old = g->prompt[i];
+    size_t n = g->prompt_tokens[i], said = 0, made = 0, put = 0;
+    double word = -1;
+    if (!sm_architecture_number(m->architecture, "image_token_id", &word))
+        sm_architecture_number(m->architecture, "image_token_index", &word);
+    for (size_t k = 0; g->numbers && k < n; k++) said += old[k] == (int32_t)word;
+    if (said > 1 && said != rows)
+        return sm_fail(
+            err, SM_BAD_INPUT,
+            "prompt %zu has the word %.0f, a row of its picture, %zu times: once, or %zu "
+            "times for each row, is right",
+            i + 1, word, said, rows);
+    int32_t *to = sm_arena_array(g->call->arena, n + rows, sizeof *to);
+    if (!to) return sm_fail_memory(err);
+    for (size_t k = 0; k < n + !said; k++) {
+        const bool picture = said ? old[k] == (int32_t)word : k == 0;
+        for (size_t r = 0; picture && r < (said > 1 ? 1 : rows); r++)
+            to[made++] = m->V + (int32_t)put++;
+        if (!picture) to[made++] = old[k - !said];
+    }
+    g->prompt[i] = to;
+    g->prompt_tokens[i] = made;
+    if (made > g->longest) g->longest = made;
+    return SM_OK;
+}
+
+/* A picture alone is its own prompt: the rows that stand for it, or, told of, its patches. */
+static sm_status look(generation *g, const sm_model *m, sm_error *err) {
+    const sm_text_array *in = &g->hears->array[g->hears->input];
+    given_features f;
+    size_t rows = 0, texts = g->prompts, places = (size_t)g->hears->dim[in->dim[1]].size;
+    const bool told = sm_model_reads(m);
+    sm_status status = find_seen(g, m, &rows, err);
+    if (!status && !texts) status = find_features(g, m, &f, &texts, err);
+    for (size_t i = 0; !status && rows && i < g->prompts; i++)
+        status = put_picture(g, m, rows, i, err);
+    if (status || (g->prompts && !told)) return status;
+    size_t n = told ? places : rows;
+    int32_t *alone = sm_arena_array(g->call->arena, n + 1, sizeof *alone);
+    if (!alone) return sm_fail_memory(err);
+    for (size_t i = 0; i < n; i++) alone[i] = told ? 0 : m->V + (int32_t)i;
+    g->longest = g->prompts = 0;
+    for (size_t i = 0; !status && n && i < texts; i++) status = add_prompt(g, alone, n, err);
     return status;
 }
 
@@ -181,7 +291,8 @@ static sm_status take_sources(generation *g, serving_model *m, sm_error *err) {
     if (status || !sm_program_source(lines)) return status;
     int in = lines->input;
     if (in >= 0 && lines->array[in].role != SM_TEXT_IDS) g->hears = lines;
-    if (g->hears) return SM_OK; /* the prompts are what it writes behind */
+    if (g->hears) return look(g, &own, err); /* the prompts are what it writes behind */
+    if (sm_model_reads(&own)) return SM_OK;
     if (!sm_architecture_number(own.architecture, "decoder_start_token_id", &word))
         return sm_fail(err, SM_BAD_INPUT,
                        "what %s writes begins with decoder_start_token_id, which its config lacks",
@@ -229,8 +340,16 @@ static sm_status find_end(generation *g, const serving_model *m, sm_error *err) 
 static sm_status read_model(generation *g, const cli_model_values *by, const char *name,
                             const char *checkpoint, serving_model *m, sm_error *err) {
     sm_status status = serving_model_read(g->call, by, name, checkpoint, m, err);
+    cli_model_values seeing = *by; /* with its tower, where there is something to see */
+    if (!status && g->given.features && !by->as)
+        seeing.as = sm_architecture_word(m->model.architecture, "seeing");
+    if (!status && seeing.as && !by->as)
+        status = serving_model_read(g->call, &seeing, name, checkpoint, m, err);
     if (!status && m == &g->target) status = find_end(g, m, err);
-    if (!status && m == &g->target && !sm_model_reads(&m->model)) status = take_sources(g, m, err);
+    if (!status && m == &g->target) status = take_sources(g, m, err);
+    if (!status && g->prompts == 0)
+        status = sm_fail(err, SM_USAGE,
+                         "run generate needs --prompt TEXT, --prompts FILE or --ids LIST");
     size_t fed = g->source ? 1 : g->longest;
     if (g->tells && fed < 2) fed = 2; /* positions are more than one */
     if (!status)
@@ -258,7 +377,7 @@ static sm_status read_question(generation *g, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT,
                        "the draft %s has a vocabulary of %d words and %s one of %d", draft->name,
                        draft->V, target->name, target->V);
-    bool narrow = !g->numbers && target->V < BYTES;
+    bool narrow = !g->numbers && target->V < BYTES && !(g->tells && g->hears);
     if (!status && narrow)
         status = sm_fail(err, SM_BAD_INPUT,
                          "a vocabulary of %d words cannot hold the 256 bytes: --ids takes words",
@@ -330,10 +449,13 @@ static const char *shown(sm_report *r, const generation *g, const int32_t *token
     size_t room = 12 * n + 1, at = 0;
     char *text = sm_report_room(r, room, 1), *raw = sm_report_room(r, n + 1, 1);
     if (!text || !raw) return NULL;
-    for (size_t i = 0; i < n; i++) raw[i] = (char)token[i];
-    if (!g->numbers) sm_utf8_clean(text, room, raw, n);
+    size_t bytes = 0; /* rows of a picture are no text */
+    for (size_t i = 0; i < n; i++)
+        if (token[i] < g->target.model.V) raw[bytes++] = (char)token[i];
+    if (!g->numbers) sm_utf8_clean(text, room, raw, bytes);
     for (size_t i = 0; g->numbers && i < n; i++)
-        at += (size_t)snprintf(text + at, room - at, "%s%d", i ? " " : "", token[i]);
+        if (token[i] < g->target.model.V)
+            at += (size_t)snprintf(text + at, room - at, "%s%d", at ? " " : "", token[i]);
     return text;
 }
 

@@ -340,7 +340,7 @@ sm_status sm_generator_prepare(sm_generator *g, size_t rows, size_t scored, sm_e
 }
 
 static sm_status check_word(const sm_generator *g, int32_t word, sm_error *err) {
-    return word >= 0 && word < g->setup.model->V
+    return word >= 0 && word < g->setup.model->V + (int)g->t.seen
                ? SM_OK
                : sm_fail(err, SM_BAD_INPUT, "there is no token %d in a vocabulary of %d words",
                          word, g->setup.model->V);

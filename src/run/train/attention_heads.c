@@ -51,7 +51,7 @@ static void find_buckets(attention_blocks *b, double most) {
 }
 
 attention_blocks attention_blocks_of(const train_call *c) {
-    const train_numbers *n = &c->t->numbers;
+    const train_numbers *n = c->numbers;
     const sm_op *op = c->op;
     attention_blocks b = {.program = c->list->program, .op = op};
     for (int i = 0; i < op->inputs; i++) b.x[attention_array_of(b.program, op, i)] = c->in[i].block;

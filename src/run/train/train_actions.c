@@ -101,6 +101,7 @@ static sm_status timed(sm_trainer *t, const sm_call *c,
                     .task = c->task,
                     .op = c->op,
                     .lines = t->lines[c->list - t->list],
+                    .numbers = &t->numbers[c->list - t->list],
                     .ring = c->ring,
                     .out = c->out,
                     .which = c->which};

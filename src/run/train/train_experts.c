@@ -24,7 +24,7 @@ typedef struct choosing {
 static choosing choosing_of(const train_call *c, size_t experts, const float *correction) {
     const sm_text_lines *l = c->lines;
     const sm_text_array *made = &l->array[c->line->result[0].array];
-    choosing r = {.numbers = &c->t->numbers,
+    choosing r = {.numbers = c->numbers,
                   .experts = experts,
                   .groups = c->line->groups > 0 ? (size_t)c->line->groups : 1,
                   .best = c->line->best > 0 ? (size_t)c->line->best : 1,

@@ -71,7 +71,7 @@ static void set_rows(expression *x) {
             const sm_term *scale = &line->term[x->argument[t][k]];
             if (scale->kind != SM_TERM_ARRAY) continue;
             const sm_tensor *w = &x->c->list->program->tensor[x->c->op->in[scale->operand]];
-            bool each = x->c->t->numbers.norm_by_group && w->rank &&
+            bool each = x->c->numbers->norm_by_group && w->rank &&
                         x->c->list->program->dim[w->dim[0]].role == SM_DIMENSION_HEADS;
             if (x->rank - w->rank + each < rows) rows = x->rank - w->rank + each;
         }
@@ -113,7 +113,8 @@ static bool adds_to_stream(const train_call *c) {
 static void take_own(const expression *x, const char *fact, const char *weight, double *value) {
     char name[96];
     snprintf(name, sizeof name, "%s.%s", fact, weight);
-    sm_architecture_number(x->c->t->setup->model->architecture, name, value);
+    sm_architecture_number_of(x->c->t->setup->model->architecture, x->c->numbers->kind, name,
+                              value);
 }
 
 static sm_status begin(expression *x, train_call *c, const train_array *shape, sm_error *err) {
@@ -122,9 +123,9 @@ static sm_status begin(expression *x, train_call *c, const train_array *shape, s
     memcpy(x->size, shape->block->size, sizeof x->size);
     if (!link_terms(x)) return sm_fail(err, SM_INTERNAL, "%s is too long", c->op->name);
     set_rows(x);
-    x->branch = adds_to_stream(c) ? (float)c->t->numbers.residual_scale : 1;
+    x->branch = adds_to_stream(c) ? (float)c->numbers->residual_scale : 1;
     /* Those of the family, or of this scale alone: norm_offset.mixer.n. */
-    double offset = x->c->t->numbers.norm_offset;
+    double offset = x->c->numbers->norm_offset;
     for (int i = 1; x->line->norm && i < x->line->operands; i++) {
         const sm_text_array *w = &x->c->lines->array[x->line->operand[i].array];
         if (!w->norm) continue;
@@ -186,7 +187,7 @@ static size_t place_in(const expression *x, const operand *o, size_t i) {
 static const float *value_of(expression *x, int t);
 
 static double epsilon_of(const expression *x, sm_operator op) {
-    const train_numbers *n = &x->c->t->numbers;
+    const train_numbers *n = x->c->numbers;
     if (x->epsilon > 0) return x->epsilon;
     if (op == SM_OPERATOR_LAYERNORM) return n->layer_norm_epsilon;
     return x->line->operands == 1 && n->bare_norm_epsilon > 0 ? n->bare_norm_epsilon
@@ -195,7 +196,7 @@ static double epsilon_of(const expression *x, sm_operator op) {
 
 /* A sum of squares is divided by so much. */
 static float share_of(const expression *x, sm_operator op) {
-    bool sum = op == SM_OPERATOR_L2NORM && !x->c->t->numbers.l2_is_mean;
+    bool sum = op == SM_OPERATOR_L2NORM && !x->c->numbers->l2_is_mean;
     return sum ? 1.0F : (float)x->width;
 }
 
@@ -259,13 +260,18 @@ static void turn(const expression *x, const float *in, float sense, float *y) {
     for (size_t i = 2 * half; i < x->width; i++) y[i] = in[i];
 }
 
-static float gelu(float x, bool exact) {
-    if (exact) return 0.5F * x * (1 + erff(x * 0.70710678F));
+/* The distribution function of the normal one, its form by tanh, a sigmoid of 1.702 x. */
+static float gelu(float x, sm_operator form) {
+    if (form == SM_OPERATOR_GELU_QUICK) return x / (1 + expf(-1.702F * x));
+    if (form == SM_OPERATOR_GELU) return 0.5F * x * (1 + erff(x * 0.70710678F));
     return 0.5F * x * (1 + tanhf(0.7978845608F * (x + 0.044715F * x * x * x)));
 }
 
-static float gelu_slope(float x, bool exact) {
-    if (exact) return 0.5F * (1 + erff(x * 0.70710678F)) + x * 0.39894228F * expf(-0.5F * x * x);
+static float gelu_slope(float x, sm_operator form) {
+    float s = 1 / (1 + expf(-1.702F * x));
+    if (form == SM_OPERATOR_GELU_QUICK) return s * (1 + 1.702F * x * (1 - s));
+    if (form == SM_OPERATOR_GELU)
+        return 0.5F * (1 + erff(x * 0.70710678F)) + x * 0.39894228F * expf(-0.5F * x * x);
     float t = tanhf(0.7978845608F * (x + 0.044715F * x * x * x));
     return 0.5F * (1 + t) + 0.5F * x * (1 - t * t) * 0.7978845608F * (1 + 3 * 0.044715F * x * x);
 }
@@ -285,7 +291,7 @@ static float limited_step(const train_numbers *n, float x) {
 /* Gates with a limit (gpt-oss): min(g, l) sigmoid(slope min(g, l)) (1 + u within l of 0). */
 static bool is_limited(const expression *x, int t) {
     const sm_term *gate = &x->line->term[x->argument[t][0]];
-    return x->c->t->numbers.gate_limit > 0 && x->line->term[t].op == SM_OPERATOR_MULTIPLY &&
+    return x->c->numbers->gate_limit > 0 && x->line->term[t].op == SM_OPERATOR_MULTIPLY &&
            gate->kind == SM_TERM_OPERATOR && gate->op == SM_OPERATOR_SILU;
 }
 
@@ -299,7 +305,7 @@ static float limited(const train_numbers *n, float *a) {
 
 static void pointwise(expression *x, int t, float *y) {
     const sm_term *term = &x->line->term[t];
-    const train_numbers *numbers = &x->c->t->numbers;
+    const train_numbers *numbers = x->c->numbers;
     const float *a = value_of(x, x->argument[t][0]);
     const float *b = term->arguments > 1 ? value_of(x, x->argument[t][1]) : a;
     size_t n = x->width;
@@ -334,7 +340,9 @@ static void pointwise(expression *x, int t, float *y) {
         break;
     case SM_OPERATOR_SIGMOID: logistic(a, n, y); break;
     case SM_OPERATOR_GELU:
-        for (size_t i = 0; i < n; i++) y[i] = gelu(a[i], numbers->gelu_exact);
+    case SM_OPERATOR_GELU_TANH:
+    case SM_OPERATOR_GELU_QUICK:
+        for (size_t i = 0; i < n; i++) y[i] = gelu(a[i], term->op);
         break;
     case SM_OPERATOR_RELU:
         for (size_t i = 0; i < n; i++) y[i] = a[i] > 0 ? a[i] : 0;
@@ -436,7 +444,7 @@ static void norm_back(expression *x, int t) {
 
 /* The factor of dy in the gradient of the only argument. */
 static void slope_at(const expression *x, sm_operator op, const float *a, float *f) {
-    const train_numbers *numbers = &x->c->t->numbers;
+    const train_numbers *numbers = x->c->numbers;
     size_t n = x->width;
     const float cap = (float)numbers->logit_cap;
     switch (op) {
@@ -465,7 +473,9 @@ static void slope_at(const expression *x, sm_operator op, const float *a, float 
         for (size_t i = 0; i < n; i++) {
             float y;
             switch (op) {
-            case SM_OPERATOR_GELU: f[i] = gelu_slope(a[i], numbers->gelu_exact); break;
+            case SM_OPERATOR_GELU:
+            case SM_OPERATOR_GELU_TANH:
+            case SM_OPERATOR_GELU_QUICK: f[i] = gelu_slope(a[i], op); break;
             case SM_OPERATOR_RELU: f[i] = a[i] > 0; break;
             case SM_OPERATOR_SQRT: f[i] = fminf(0.5F / sqrtf(a[i]), 1000); break; /* Griffin's */
             case SM_OPERATOR_SQUARE: f[i] = a[i] > 0 ? 2 * a[i] : 0; break;
@@ -489,7 +499,7 @@ static void pointwise_back(expression *x, int t) {
         if (term->op == SM_OPERATOR_MULTIPLY || term->op == SM_OPERATOR_DIVIDE) {
             const float *a = value_of(x, x->argument[t][0]), *b = value_of(x, x->argument[t][1]);
             bool times = term->op == SM_OPERATOR_MULTIPLY;
-            const float limit = (float)x->c->t->numbers.gate_limit;
+            const float limit = (float)x->c->numbers->gate_limit;
             for (size_t i = 0; is_limited(x, t) && i < n; i++)
                 dx[i] = dy[i] * (k == 0 ? 1 + within(b[i], limit) : fabsf(b[i]) < limit ? a[i] : 0);
             for (size_t i = 0; !is_limited(x, t) && i < n; i++)

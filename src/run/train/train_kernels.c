@@ -17,7 +17,7 @@ static double factor_of(const train_call *c) {
     const sm_program *b = c->list->program;
     const sm_tensor *out = &b->tensor[c->op->out];
     bool logits = b->output < 0 && b->dim[out->dim[out->rank - 1]].role == SM_DIMENSION_VOCABULARY;
-    return logits ? c->t->numbers.logit_scale : 1;
+    return logits ? c->numbers->logit_scale : 1;
 }
 
 static sm_status einsum(train_call *c, sm_error *err) {
@@ -39,6 +39,11 @@ static sm_status einsum(train_call *c, sm_error *err) {
 
 static bool of_positions(const train_call *c) { return c->line->operands == 1; }
 
+/* Rows [B,U,D] that another stack made: words beyond the vocabulary stand for them. */
+static bool of_rows(const train_call *c) {
+    return c->lines->array[c->line->operand[0].array].role != SM_TEXT_WEIGHT;
+}
+
 /* A table that ids name and that has no row for each word is one of kinds: all are the first. */
 static bool of_words(const train_call *c) {
     return c->lines->dim[c->line->operand[0].dim[0]].role == SM_DIMENSION_VOCABULARY;
@@ -50,14 +55,21 @@ static size_t before(const train_call *c) {
 }
 
 /* The element of the table that its row begins with; SIZE_MAX: the row is on another rank. */
-static size_t row_of(const train_call *c, const size_t *size, size_t first_word, size_t sequence,
-                     size_t position) {
-    size_t word = of_positions(c) ? train_position(c->t, sequence) + position +
-                                        (size_t)c->t->numbers.first_position
-                  : of_words(c) ? (size_t)train_word(c->t, sequence, before(c) + position)
-                                : 0;
-    bool here = word >= first_word && word < first_word + size[0];
-    return here ? (word - first_word) * size[1] : SIZE_MAX;
+static size_t row_of(const train_call *c, const sm_local_block *table, const size_t *offset,
+                     size_t first, size_t s, size_t position) {
+    const size_t *size = table->size + table->rank - 2, sequence = first + s;
+    size_t first_word = offset[table->rank - 2], before_it = 0;
+    size_t word =
+        of_positions(c)
+            ? train_position(c->t, sequence) + position + (size_t)c->numbers->first_position
+        : of_words(c) || of_rows(c) ? (size_t)train_word(c->t, sequence, before(c) + position)
+                                    : 0;
+    if (of_rows(c)) {
+        word -= (size_t)c->t->setup->model->V;
+        before_it = (c->t->feed ? c->t->feed->slot[sequence] : s) * size[0];
+    }
+    bool here = word >= first_word && word - first_word < size[0];
+    return here ? (before_it + word - first_word) * size[1] : SIZE_MAX;
 }
 
 static void clear(sm_local_block *b) {
@@ -71,12 +83,12 @@ static void embed(train_call *c) {
     clear(c->out);
     for (size_t s = 0; s < size[0]; s++)
         for (size_t p = 0; p < size[1]; p++) {
-            size_t row = row_of(c, table->size, c->in[1].offset[0], c->out_offset[0] + s,
-                                c->out_offset[1] + p);
+            size_t row =
+                row_of(c, table, c->in[1].offset, c->out_offset[0], s, c->out_offset[1] + p);
             if (row < SIZE_MAX)
                 sm_local_block_read(table, row, size[2], out + (s * size[1] + p) * size[2]);
         }
-    if (of_words(c)) scale(c->out, c->t->numbers.embedding_scale);
+    if (of_words(c)) scale(c->out, c->numbers->embedding_scale);
 }
 
 static void embed_backward(train_call *c) {
@@ -86,13 +98,12 @@ static void embed_backward(train_call *c) {
     clear(c->out);
     for (size_t s = 0; s < size[0]; s++)
         for (size_t p = 0; p < size[1]; p++) {
-            size_t row =
-                row_of(c, c->out->size, c->out_offset[0], dx->offset[0] + s, dx->offset[1] + p);
+            size_t row = row_of(c, c->out, c->out_offset, dx->offset[0], s, dx->offset[1] + p);
             if (row < SIZE_MAX)
                 row_add(from + (s * size[1] + p) * size[2], 1, size[2],
                         (float *)c->out->data + row);
         }
-    if (of_words(c)) scale(c->out, c->t->numbers.embedding_scale);
+    if (of_words(c)) scale(c->out, c->numbers->embedding_scale);
 }
 
 /* ---- convolutions: y[t] = sum over l of w[l] x[t + l - (taps - 1)], channel by channel ---- */
@@ -202,7 +213,11 @@ static const kernels table[SM_OPERATOR_COUNT] = {
     [SM_OPERATOR_COMBINE] = {train_combine, train_combine_backward, NULL},
     [SM_OPERATOR_CONV] = {convolve, convolve_input, convolve_taps},
     [SM_OPERATOR_WINDOWS] = {windows, windows_back, NULL},
-    [SM_OPERATOR_TAKE] = {embed, NULL, embed_backward},
+    [SM_OPERATOR_TAKE] = {embed, embed_backward, embed_backward},
+    [SM_OPERATOR_APPEND] = {train_rows, train_rows_back, train_rows_back},
+    [SM_OPERATOR_PICK] = {train_rows, train_rows_back, NULL},
+    [SM_OPERATOR_VIEW] = {train_rows, train_rows_back, NULL},
+    [SM_OPERATOR_MEAN] = {train_rows, train_rows_back, NULL},
     [SM_OPERATOR_CROSS_ENTROPY] = {NULL, train_loss_backward, NULL},
 };
 

@@ -9,18 +9,24 @@
 
 #include "train_parts.h"
 
-static double number(const sm_architecture *a, const char *name, double otherwise) {
+/* Pieces of a kind, whose facts are asked for. */
+typedef struct facts {
+    const sm_architecture *a;
+    int kind;
+} facts;
+
+static double number(facts f, const char *name, double otherwise) {
     double value;
-    return sm_architecture_number(a, name, &value) ? value : otherwise;
+    return sm_architecture_number_of(f.a, f.kind, name, &value) ? value : otherwise;
 }
 
-static bool word_is(const sm_architecture *a, const char *name, const char *wanted) {
-    const char *word = sm_architecture_word(a, name);
+static bool word_is(facts f, const char *name, const char *wanted) {
+    const char *word = sm_architecture_word_of(f.a, f.kind, name);
     return word && strcmp(word, wanted) == 0;
 }
 
 /* The first of these that the config or the family has. */
-static double first_of(const sm_architecture *a, const char *const *names, double otherwise) {
+static double first_of(facts a, const char *const *names, double otherwise) {
     for (; *names; names++) {
         double value = number(a, *names, -1);
         if (value > 0) return value;
@@ -28,14 +34,14 @@ static double first_of(const sm_architecture *a, const char *const *names, doubl
     return otherwise;
 }
 
-void train_numbers_read(const sm_model *m, train_numbers *n) {
+void train_numbers_read(const sm_model *m, int kind, train_numbers *n) {
     static const char *const rms[] = {"rms_norm_eps",       "norm_eps",       "norm_epsilon",
                                       "layer_norm_epsilon", "layer_norm_eps", NULL};
     static const char *const layer[] = {"layer_norm_eps",    "layer_norm_epsilon", "norm_epsilon",
                                         "layernorm_epsilon", "norm_eps",           NULL};
-    const sm_architecture *a = m->architecture;
-    const char *act = sm_architecture_word(a, "hidden_act");
-    *n = (train_numbers){.norm_epsilon = first_of(a, rms, 1e-6),
+    const facts a = {m->architecture, kind};
+    *n = (train_numbers){.kind = kind,
+                         .norm_epsilon = first_of(a, rms, 1e-6),
                          .layer_norm_epsilon = first_of(a, layer, 1e-5),
                          .bare_norm_epsilon = number(a, "bare_norm_epsilon", 0),
                          .norm_offset = number(a, "norm_offset", 0),
@@ -55,9 +61,8 @@ void train_numbers_read(const sm_model *m, train_numbers *n) {
                          .step_most = number(a, "step_most", INFINITY),
                          .scan_scale = number(a, "scan_scale", 1),
                          .l2_is_mean = number(a, "l2_is_mean", 0) != 0,
+                         .by_squares = number(a, "by_squares", 0) != 0,
                          .norm_by_group = number(a, "norm_by_group", 0) != 0,
-                         .gelu_exact =
-                             !act || strcmp(act, "gelu") == 0 || strcmp(act, "gelu_python") == 0,
                          .shares_sigmoid = word_is(a, "scoring_func", "sigmoid"),
                          .shares_normed = number(a, "norm_topk_prob", 1) != 0,
                          .shares_scale = number(a, "routed_scaling_factor", 1),
@@ -68,7 +73,7 @@ void train_numbers_read(const sm_model *m, train_numbers *n) {
 /* ---- rotary positions ---- */
 
 typedef struct stretch {
-    const sm_architecture *a;
+    facts a;
     char where[64]; /* "rope_scaling.", "rope_parameters.full_attention." */
     double base, size, longest, tokens;
 } stretch;
@@ -84,18 +89,17 @@ static const char *type_of(const stretch *s) {
     char path[128];
     for (int i = 0; i < 2; i++) {
         snprintf(path, sizeof path, "%s%s", s->where, names[i]);
-        const char *type = sm_architecture_word(s->a, path);
+        const char *type = sm_architecture_word_of(s->a.a, s->a.kind, path);
         if (type) return type;
     }
     return "default";
 }
 
 /* Layers with a window may have rotary positions of their own (Gemma 3). */
-static stretch stretch_of(const sm_model *m, bool local, double tokens) {
+static stretch stretch_of(facts a, bool local, double tokens) {
     static const char *const places[] = {"rope_parameters.sliding_attention.",
                                          "rope_parameters.full_attention.", "rope_parameters.",
                                          "rope_scaling."};
-    const sm_architecture *a = m->architecture;
     stretch s = {.a = a, .where = "rope_scaling.", .tokens = tokens};
     for (int i = local ? 0 : 1; i < 4; i++) {
         snprintf(s.where, sizeof s.where, "%s", places[i]);
@@ -223,10 +227,12 @@ sm_status train_turns_new(sm_trainer *t, int number_of, const sm_program *b, sm_
         if (lines->dim[d].role == SM_DIMENSION_POSITIONS)
             positions = fmax(positions, lines->dim[d].size);
     for (int i = 0; i < lines->lines; i++) window = fmax(window, lines->line[i].window);
-    stretch s = stretch_of(t->setup->model, window > 0, t->setup->tokens);
+    const sm_model *m = t->setup->model;
+    stretch s =
+        stretch_of((facts){m->architecture, m->lines_of[number_of]}, window > 0, t->setup->tokens);
     bool sines = false;
     s.size = turning(b, lines, &s, &sines);
-    *turns = (train_turns){.first = sines ? (size_t)t->numbers.first_position : 0,
+    *turns = (train_turns){.first = sines ? (size_t)t->numbers[number_of].first_position : 0,
                            .positions = (size_t)positions,
                            .half = (size_t)s.size / 2,
                            .interleaved = number(s.a, "rope_interleaved", 0) != 0};
@@ -237,7 +243,7 @@ sm_status train_turns_new(sm_trainer *t, int number_of, const sm_program *b, sm_
     double all = of(&s, "mscale_all_dim", 0);
     if (s.where[0] && strcmp(type_of(&s), "yarn") == 0 && all > 0 &&
         number(s.a, "qk_rope_head_dim", 0) > 0)
-        t->numbers.rope_score_scale = pow(mscale(of(&s, "factor", 1), all), 2);
+        t->numbers[number_of].rope_score_scale = pow(mscale(of(&s, "factor", 1), all), 2);
     turns->table = sm_malloc(2 * turns->positions * turns->half * sizeof *turns->table);
     return turns->table ? fill(&s, turns, err) : sm_fail_memory(err);
 }

@@ -63,6 +63,7 @@ typedef enum train_outside {
 } train_outside;
 /* What running a model asks for beside its sizes (train_numbers.c). */
 typedef struct train_numbers {
+    int kind; /* of the piece, in the architecture */
     double norm_epsilon, layer_norm_epsilon;
     double bare_norm_epsilon; /* of norms that read nothing else; 0: none of their own */
     double norm_offset;       /* added to the scale of a norm */
@@ -75,7 +76,8 @@ typedef struct train_numbers {
     double gate_limit, gate_slope; /* 0: no limit */
     double step_least, step_most;  /* limits of a softplus: the steps of state spaces */
     double scan_scale;             /* of what a scan gives */
-    bool l2_is_mean, gelu_exact;
+    bool l2_is_mean;
+    bool by_squares;    /* a view of a picture: neighbours in a square come together */
     bool norm_by_group; /* a norm with a scale of heads is one of each of them */
     /* the shares of experts */
     bool shares_sigmoid, shares_normed, groups_by_two;
@@ -130,7 +132,7 @@ struct sm_trainer {
     const sm_text_lines *lines[TRAIN_LISTS]; /* of the lists */
     const sm_text_lines *steps[TRAIN_LISTS]; /* the same for a decode step */
     train_turns turns[TRAIN_LISTS];
-    train_numbers numbers;
+    train_numbers numbers[TRAIN_LISTS];
     sm_actions actions;
     sm_stage stage; /* its layers, weights and what they hold */
     int messages;
@@ -155,6 +157,7 @@ struct sm_trainer {
     bool serving;
     size_t source; /* positions that another stack reads first; 0: there is one stack */
     size_t ahead;  /* training: words that it alone reads */
+    size_t seen;   /* rows of a picture that come before words: words from V on stand for them */
     bool reads;    /* that stack is at work, or what is made of its text once */
     const train_feed *feed;
     double scored; /* rows of a pass whose scores are wanted */
@@ -175,6 +178,7 @@ typedef struct train_call {
     const sm_op *op;
     const sm_text_lines *lines;
     const sm_text_line *line; /* that the op is made from */
+    const train_numbers *numbers;
     bool ring;
     train_array in[SM_MAX_OPERANDS];
     const sm_local_block *input[SM_MAX_INPUTS];
@@ -231,6 +235,9 @@ sm_status train_scan(train_call *c, sm_error *err);
 sm_status train_scan_back(train_call *c, sm_error *err);
 void train_choose(train_call *c);
 void train_choose_back(train_call *c);
+/* Arrays behind each other, rows left out, views, means; the gradient of input `which`. */
+void train_rows(train_call *c);
+void train_rows_back(train_call *c);
 void train_dispatch(train_call *c);
 void train_dispatch_backward(train_call *c);
 void train_combine(train_call *c);
@@ -239,7 +246,8 @@ sm_status train_loss_forward(train_call *c, sm_error *err);
 void train_loss_backward(train_call *c);
 
 /* ---- train_numbers.c ---- */
-void train_numbers_read(const sm_model *model, train_numbers *out);
+/* Of pieces of a kind of the architecture. */
+void train_numbers_read(const sm_model *model, int kind, train_numbers *out);
 /* The table of a program that turns queries and keys. */
 sm_status train_turns_new(sm_trainer *t, int number, const sm_program *b, sm_error *err);
 void train_turns_free(sm_trainer *t);

@@ -7,11 +7,9 @@
 static sm_status read_lines(sm_trainer *t, sm_piece piece, int kind, const sm_rules *rules,
                             sm_error *err) {
     if (t->lines[t->lists]) return SM_OK;
-    if (!t->texts) {
-        t->texts = sm_arena_new();
-        train_numbers_read(t->setup->model, &t->numbers);
-    }
+    if (!t->texts) t->texts = sm_arena_new();
     if (!t->texts) return sm_fail_memory(err);
+    train_numbers_read(t->setup->model, t->setup->model->lines_of[t->lists], &t->numbers[t->lists]);
     sm_status status = sm_program_lines(t->setup->model, piece, kind, t->setup->tokens, rules,
                                         t->serving, t->texts, &t->lines[t->lists], err);
     t->steps[t->lists] = t->lines[t->lists];
@@ -57,8 +55,8 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     double size[SM_MAX_DIMENSIONS];
     sm_status status = read_lines(t, piece, kind, &rules, err);
     size_t source = !status && t->serving ? sm_program_source(t->lines[t->lists]) : 0;
-    if (source) { /* of all sequences at once, as in training */
-        t->source = source;
+    if (source) {                                   /* of all sequences at once, as in training */
+        if (source > t->source) t->source = source; /* rows may be left out on the way */
         rules.decode = false;
     }
     if (!status)
@@ -67,6 +65,7 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     if (!status) status = train_turns_new(t, t->lists, &b, err);
     if (status) return status;
     size_weights(t, &b);
+    if (b.lent >= 0 && b.input < 0) t->seen = (size_t)b.dim[b.tensor[b.lent].dim[1]].size;
     sm_program_extent extent = t->extent;
     if (piece == SM_PIECE_HEAD && t->serving) extent.sequences = t->scored;
     if (source) extent.sequences = s->sequences;
@@ -94,6 +93,10 @@ static sm_status find_source(sm_trainer *t, sm_error *err) {
                 t->source = (size_t)first->dim[x->dim[d]].size;
     }
     t->ahead = t->source && first->input < 0 ? t->source - 1 : 0;
+    if (t->seen >= (size_t)s->tokens)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "a picture is %zu rows of a sequence, and %d tokens leave no room for words",
+                       t->seen, s->tokens);
     if (t->source && s->data_bytes < (size_t)s->tokens + t->ahead + 2)
         return sm_fail(err, SM_BAD_INPUT,
                        "%zu bytes of text are too few for %zu and %d behind them", s->data_bytes,

@@ -193,6 +193,7 @@ static void set_rows(scan *x, size_t sequence, size_t position) {
 static train_call call_of(scan *x, int n) {
     const sm_op *op = &x->program->op[n];
     train_call c = {.t = x->c->t,
+                    .numbers = x->c->numbers,
                     .list = &x->list,
                     .op = op,
                     .lines = &x->inner,
@@ -288,7 +289,7 @@ static sm_status run_sequence(scan *x, size_t sequence, size_t count, float *sta
                               sm_error *err) {
     sm_local_block *out = &x->value[result_of(x)];
     size_t n = x->count[result_of(x)];
-    float scale = (float)x->c->t->numbers.scan_scale;
+    float scale = (float)x->c->numbers->scan_scale;
     sm_status status = SM_OK;
     for (size_t t = 0; !status && t < count; t++) {
         float *row = (float *)x->c->out->data + (sequence * x->positions + t) * n;
@@ -381,7 +382,7 @@ static sm_status position_back(scan *x, size_t sequence, size_t t, float *later,
         else memset(x->slope[i].data, 0, x->count[i] * sizeof(float));
     }
     const float *dy = (const float *)c->in[c->op->inputs].block->data + at * x->count[result];
-    float *to = x->slope[result].data, scale = (float)c->t->numbers.scan_scale;
+    float *to = x->slope[result].data, scale = (float)c->numbers->scan_scale;
     for (size_t i = 0; i < x->count[result]; i++) to[i] += scale * dy[i];
     const float *row = later;
     for (int s = 0; s < x->states; row += x->count[x->state[s++]])

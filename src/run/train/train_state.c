@@ -87,7 +87,7 @@ sm_status train_peer_new(sm_trainer *t, sm_error *err) {
  * seed is mixed first: 1 and 4 as they are would deal out the same sequences in another order. */
 
 static int byte_at(const sm_trainer *t, sm_rng rng, size_t position) {
-    size_t words = (size_t)t->setup->tokens + t->ahead;
+    size_t words = (size_t)t->setup->tokens + t->ahead - t->seen;
     size_t first = sm_rng_below(&rng, t->setup->data_bytes - words);
     return t->setup->data[first + position];
 }
@@ -125,15 +125,17 @@ int train_word(const sm_trainer *t, size_t sequence, size_t position) {
     const train_feed *fed = t->feed;
     if (fed) return fed->token[sequence * fed->width + position];
     if (t->setup->pairs) return train_pair_byte(t, sequence, position);
+    if (position < t->seen) return t->setup->model->V + (int)position;
     sm_rng rng = draws_of(t, sequence);
     bool hidden = !t->setup->model->causal && hides(t, rng, position);
-    return hidden ? MASK : byte_at(t, rng, position);
+    return hidden ? MASK : byte_at(t, rng, position - t->seen);
 }
 
 int train_target(const sm_trainer *t, size_t sequence, size_t position) {
     if (t->setup->pairs) return train_pair_target(t, sequence, position + 1);
+    if (position + 1 < t->seen) return -1;
     sm_rng rng = draws_of(t, sequence);
-    if (t->setup->model->causal) return byte_at(t, rng, position + 1 + t->ahead);
+    if (t->setup->model->causal) return byte_at(t, rng, position + 1 + t->ahead - t->seen);
     return hides(t, rng, position) ? byte_at(t, rng, position) : -1;
 }
 
@@ -161,7 +163,8 @@ void train_give(const sm_trainer *t, const sm_call *call) {
 double train_targets(const sm_trainer *t) {
     const sm_train_setup *s = t->setup;
     if (s->pairs) return s->sequences / 2.0;
-    return (double)s->sequences * (s->model->causal ? (double)s->tokens : (double)parts_hidden(t));
+    size_t told = t->seen ? (size_t)s->tokens - t->seen + 1 : (size_t)s->tokens;
+    return (double)s->sequences * (double)(s->model->causal ? told : parts_hidden(t));
 }
 
 size_t train_position(const sm_trainer *t, size_t sequence) {
