@@ -128,7 +128,6 @@ struct sm_trainer {
     sm_task_list list[TRAIN_LISTS]; /* kinds, then the other pieces in their order */
     sm_arena *texts;
     const sm_text_lines *lines[TRAIN_LISTS]; /* of the lists */
-    const sm_text_lines *steps[TRAIN_LISTS]; /* the same for a decode step */
     train_turns turns[TRAIN_LISTS];
     train_numbers numbers;
     sm_actions actions;
@@ -226,7 +225,7 @@ sm_status train_attention_backward(train_call *c, sm_error *err);
 /* A line of pointwise operators, norms and rotary positions; its gradient in one input. */
 sm_status train_expression(train_call *c, sm_error *err);
 sm_status train_expression_back(train_call *c, sm_error *err);
-/* A kernel of lines that carry states along positions (train_scan.c); its gradients. */
+/* A kernel of lines that carry states along positions or chunks of them; its gradients. */
 sm_status train_scan(train_call *c, sm_error *err);
 sm_status train_scan_back(train_call *c, sm_error *err);
 void train_choose(train_call *c);

@@ -12,12 +12,8 @@ static sm_status read_lines(sm_trainer *t, sm_piece piece, int kind, const sm_ru
         train_numbers_read(t->setup->model, &t->numbers);
     }
     if (!t->texts) return sm_fail_memory(err);
-    sm_status status = sm_program_lines(t->setup->model, piece, kind, t->setup->tokens, rules,
-                                        t->serving, t->texts, &t->lines[t->lists], err);
-    t->steps[t->lists] = t->lines[t->lists];
-    if (status || t->serving || !t->lines[t->lists]->kernels) return status;
-    return sm_program_lines(t->setup->model, piece, kind, t->setup->tokens,
-                            &(sm_rules){.decode = true}, true, t->texts, &t->steps[t->lists], err);
+    return sm_program_lines(t->setup->model, piece, kind, t->setup->tokens, rules, t->serving,
+                            t->texts, &t->lines[t->lists], err);
 }
 
 /* No price has blocks that change places among chips, which the low rank of adapters does where
