@@ -116,23 +116,12 @@ static const char *line_odd(const sm_text_lines *l, const sm_text_line *line, bo
 
 /* ---- scans ---- */
 
-/* In a kernel of chunks: what is summed over the positions of one, or inverted. */
-static bool of_chunks(const sm_text_lines *l, const sm_text_line *line) {
-    const sm_text_array *a = &l->array[line->operand[0].array];
-    int made = l->array[line->result[0].array].rank;
-    switch (line->op) {
-    case SM_OPERATOR_SUM: return a->rank > 2 && made == a->rank - 1;
-    case SM_OPERATOR_CUMSUM: return a->rank > 2 && line->along == a->dim[2];
-    case SM_OPERATOR_INVERSE: return a->rank > 2;
-    default: return false;
-    }
-}
-
 static bool line_recurs(const sm_text_lines *l, const sm_text_line *line, bool chunks) {
     bool runs = line->op == SM_OPERATOR_STATE || line->op == SM_OPERATOR_CARRY ||
                 line->op == SM_OPERATOR_VIEW || line->op == SM_OPERATOR_EXPRESSION ||
                 (line->op == SM_OPERATOR_PRODUCT && line->operands == 2 && !line->causal) ||
-                (chunks && of_chunks(l, line));
+                (chunks && (line->op == SM_OPERATOR_SUM || line->op == SM_OPERATOR_CUMSUM ||
+                            line->op == SM_OPERATOR_INVERSE));
     if (line->op == SM_OPERATOR_STATE) /* along positions, or chunks of them */
         runs = l->dim[line->along].role == SM_DIMENSION_POSITIONS;
     for (int t = 0; runs && t < line->terms; t++) {

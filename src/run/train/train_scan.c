@@ -161,6 +161,24 @@ static void shape_arrays(scan *x, size_t n) {
     x->n = n;
 }
 
+/* Are its sums, masks and inverses those of the positions of a chunk? */
+static bool is_of_chunks(const scan *x, int n) {
+    const sm_text_line *line = &x->line[n];
+    const sm_op *op = &x->program->op[n];
+    const sm_tensor *out = &x->program->tensor[op->out], *in = &x->program->tensor[op->in[0]];
+    bool square = out->rank > 1 && x->within >> out->dim[out->rank - 1] & 1 &&
+                  x->within >> out->dim[out->rank - 2] & 1;
+    bool sums = line->op == SM_OPERATOR_SUM, adds = sums || line->op == SM_OPERATOR_CUMSUM;
+    for (int t = 0; t < line->terms && !square; t++)
+        if (line->term[t].kind == SM_TERM_OPERATOR && line->term[t].op == SM_OPERATOR_MASK)
+            return false;
+    if (adds &&
+        (in->rank < 3 || !(x->within >> in->dim[2] & 1) || (!sums && line->along != in->dim[2])))
+        return false;
+    return (!adds || x->count[op->in[0]] == x->count[op->out] * (sums ? x->n : 1)) &&
+           (square || line->op != SM_OPERATOR_INVERSE);
+}
+
 static sm_status begin(scan *x, train_call *c, bool back, sm_error *err) {
     memset(x, 0, sizeof *x);
     x->c = c;
@@ -188,6 +206,10 @@ static sm_status begin(scan *x, train_call *c, bool back, sm_error *err) {
         x->slope[i] = x->value[i];
     }
     shape_arrays(x, x->longest);
+    for (int n = 0; n < x->k->lines; n++)
+        if (!is_of_chunks(x, n))
+            return sm_fail(err, SM_BAD_INPUT, "%s is of other dimensions than those of a chunk",
+                           x->line[n].name);
     size_t all = 0;
     for (int i = 0; i < x->arrays; i++) all += x->count[i];
     link_states(x);
