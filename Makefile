@@ -220,6 +220,8 @@ COLD := answer cli module recipe render report profile spmd
 $(foreach d,$(COLD),$(eval $(BUILD)/obj/$(d)/%.o: ALL_CFLAGS += $(COLD_CFLAGS)))
 # Kernels of runs: loops over rows, of which -O2 makes no vectors.
 $(BUILD)/obj/run/train/%.o $(BUILD)/obj/run/einsum/local_einsum.o $(BUILD)/obj/shard/elements.o $(BUILD)/obj/shard/packed.o: ALL_CFLAGS += $(if $(filter -O2,$(CFLAGS)),-O3)
+# Products and sums of these in one instruction, where there is one: all plans run the same.
+$(BUILD)/obj/run/train/row_math.o: ALL_CFLAGS += -ffp-contract=fast
 # What is compiled otherwise is compiled again.
 $(BUILD)/obj/flags: always
 	@mkdir -p $(@D)

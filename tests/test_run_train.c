@@ -175,6 +175,46 @@ static void families_have_their_slopes(void **state) {
     }
 }
 
+/* A scan by chunks is the scan by positions: of one position each, of five (and one over), of all.
+ */
+static void chunks_change_nothing(void **state) {
+    (void)state;
+    static const struct family scans[] = {
+        {"mamba2",
+         "\"hidden_size\": 16, \"num_hidden_layers\": 1, \"vocab_size\": 256, \"num_heads\": 4, "
+         "\"head_dim\": 8, \"n_groups\": 2, \"state_size\": 4",
+         {NULL}},
+        {"qwen3_next",
+         SIZES EXPERTS "\"num_experts\": 4, \"shared_expert_intermediate_size\": 8, "
+                       "\"linear_num_key_heads\": 2, \"linear_num_value_heads\": 4, "
+                       "\"linear_key_head_dim\": 4, \"linear_value_head_dim\": 6",
+         {NULL}},
+        {"kimi_linear",
+         SIZES EXPERTS "\"num_experts\": 4, \"linear_attn_config\": {\"kda_layers\": [1], "
+                       "\"full_attn_layers\": [2], \"num_heads\": 2, \"head_dim\": 4, "
+                       "\"short_conv_kernel_size\": 4}, \"kv_lora_rank\": 8, \"v_head_dim\": 6, "
+                       "\"qk_nope_head_dim\": 4, \"qk_rope_head_dim\": 4",
+         {NULL}},
+    };
+    static const int sizes[] = {1, 5, 64};
+    for (size_t i = 0; i < sizeof scans / sizeof *scans; i += SANITIZED ? 2 : 1) {
+        train_curve c[3];
+        for (int k = 0; k < 3; k++) {
+            struct family f = scans[i];
+            f.config =
+                sm_arena_printf(models_arena(), "%s, \"chunk_size\": %d", f.config, sizes[k]);
+            sm_model model = family_model(&f);
+            sm_train_setup s = train_setup_of(&model);
+            train_curve_on_threads(&s, 2, &c[k]);
+            assert_int_equal(c[k].status, SM_OK);
+            for (int n = 0; n < 2; n++) {
+                assert_true(train_about_equal(c[k].loss[n], c[0].loss[n], 1e-6));
+                assert_true(train_about_equal(c[k].norm[n], c[0].norm[n], 1e-5));
+            }
+        }
+    }
+}
+
 static void families_are_equal_under_plans(void **state) {
     (void)state;
     int wrong = 0;
@@ -529,11 +569,13 @@ static void resumes_where_weights_are_twice(void **state) {
         }
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loss_falls),
         cmocka_unit_test(gradients_are_slopes),
         cmocka_unit_test(families_have_their_slopes),
+        cmocka_unit_test(chunks_change_nothing),
         cmocka_unit_test(families_are_equal_under_plans),
         cmocka_unit_test(tied_gradients_are_sums),
         cmocka_unit_test(dense_plans_are_equal),

@@ -313,11 +313,6 @@ sm_status sm_program_runs(const sm_model *model, int tokens, bool serving, sm_er
 /* Of lines of serving: the positions of a stack that reads a text before another one writes, which
  * it works on all at once; 0: it has none of its own. The embedding, the first piece, reads too. */
 size_t sm_program_source(const sm_text_lines *lines);
-/* The argument of the kernel k of a decode step that is input i of the kernel `op`: both forms name
- * it alike, in orders of their own. -1: none. */
-int sm_step_argument(const sm_text_lines *l, const sm_text_kernel *op, int i,
-                     const sm_text_lines *steps, const sm_text_kernel *k);
-
 /* The forward program of serving: of ONE query token (T = 1) against ONE cached key (S = 1), so
  * that one program stands for every length: sizes say by per_query and per_key what they grow with.
  * Slots of an expert: C = top_k / E of a token. The head is that of sampling: logits, no loss.

@@ -125,40 +125,37 @@ static const char *line_odd(const sm_text_lines *l, const sm_text_line *line, bo
 
 /* ---- scans ---- */
 
-int sm_step_argument(const sm_text_lines *l, const sm_text_kernel *op, int i,
-                     const sm_text_lines *steps, const sm_text_kernel *k) {
-    const char *name = l->array[op->operand[i]].name;
-    for (int n = 0; n < k->operands; n++)
-        if (strcmp(steps->array[k->operand[n]].name, name) == 0) return k->operand[n];
-    return -1;
+static bool line_recurs(const sm_text_lines *l, const sm_text_line *line, bool chunks) {
+    bool runs = line->op == SM_OPERATOR_STATE || line->op == SM_OPERATOR_CARRY ||
+                line->op == SM_OPERATOR_VIEW || line->op == SM_OPERATOR_EXPRESSION ||
+                (line->op == SM_OPERATOR_PRODUCT && line->operands == 2 && !line->causal) ||
+                (chunks && (line->op == SM_OPERATOR_SUM || line->op == SM_OPERATOR_CUMSUM ||
+                            line->op == SM_OPERATOR_INVERSE));
+    if (line->op == SM_OPERATOR_STATE) /* along positions, or chunks of them */
+        runs = l->dim[line->along].role == SM_DIMENSION_POSITIONS;
+    for (int t = 0; runs && t < line->terms; t++) {
+        sm_operator op = line->term[t].op;
+        runs = line->term[t].kind != SM_TERM_OPERATOR || op <= SM_OPERATOR_SQUARE ||
+               op == SM_OPERATOR_CARRY || (chunks && op == SM_OPERATOR_MASK);
+    }
+    return runs && line->terms <= SM_RUN_TERMS;
 }
 
-static const char *scan_odd(const sm_text_lines *l, const sm_text_lines *steps) {
-    if (l->kernels != steps->kernels) return "a scan without a step of its own";
-    for (int i = 0; i < steps->kernels; i++) {
-        const sm_text_kernel *k = &steps->kernel[i];
-        if (k->operands != l->kernel[i].operands || k->results != 1 || k->lines > SM_RUN_LINES)
+static const char *scan_odd(const sm_text_lines *l) {
+    for (int i = 0; i < l->kernels; i++) {
+        const sm_text_kernel *k = &l->kernel[i];
+        int states = 0, along = -1;
+        if (k->results != 1 || k->lines > SM_RUN_LINES)
             return "a kernel of several results or very many lines";
-        for (int n = 0; n < k->operands; n++)
-            if (sm_step_argument(l, &l->kernel[i], n, steps, k) < 0)
-                return "a scan whose step reads other arrays";
-        int states = 0;
         for (int n = k->from; n < k->from + k->lines; n++) {
-            const sm_text_line *line = &steps->line[n];
-            states += line->op == SM_OPERATOR_STATE;
-            bool runs = line->op == SM_OPERATOR_STATE || line->op == SM_OPERATOR_CARRY ||
-                        line->op == SM_OPERATOR_VIEW || line->op == SM_OPERATOR_EXPRESSION ||
-                        (line->op == SM_OPERATOR_PRODUCT && line->operands == 2 && !line->causal);
-            if (!runs || line->terms > SM_RUN_TERMS) return "a kernel that is no recurrence";
-            for (int t = 0; t < line->terms; t++)
-                if (line->term[t].kind == SM_TERM_OPERATOR &&
-                    line->term[t].op > SM_OPERATOR_SQUARE && line->term[t].op != SM_OPERATOR_CARRY)
-                    return "a kernel that is no recurrence";
-            if (line->op == SM_OPERATOR_STATE &&
-                steps->dim[line->along].role != SM_DIMENSION_POSITIONS)
-                return "a scan that has chunks alone";
+            states += l->line[n].op == SM_OPERATOR_STATE;
+            if (l->line[n].op == SM_OPERATOR_STATE) along = l->line[n].along;
         }
         if (states > SM_RUN_STATES) return "a scan of more states than four";
+        const sm_text_array *first = &l->array[k->operand[0]];
+        bool chunks = first->rank > 1 && first->dim[1] != along;
+        for (int n = k->from; n < k->from + k->lines; n++)
+            if (!line_recurs(l, &l->line[n], chunks)) return "a kernel that is no recurrence";
     }
     return NULL;
 }
@@ -195,17 +192,15 @@ static sm_status check_positions(const sm_model *model, const sm_text_lines *l, 
 
 static sm_status check_piece(const sm_model *model, sm_piece piece, int kind, int tokens,
                              bool serving, sm_arena *arena, sm_error *err) {
-    const sm_text_lines *l, *steps = NULL;
-    const sm_rules rules = sm_rules_of_pass(model, tokens), decode = {.decode = true};
+    const sm_text_lines *l;
+    const sm_rules rules = sm_rules_of_pass(model, tokens);
     const int at = piece == SM_PIECE_LAYER       ? kind
                    : piece == SM_PIECE_EMBEDDING ? model->kinds + kind
                                                  : model->kinds + model->outside - 1;
     const bool held = is_held(model, model->lines_of[at]);
     sm_status status =
         sm_program_lines(model, piece, kind, tokens, &rules, serving, arena, &l, err);
-    if (!status && l->kernels)
-        status = sm_program_lines(model, piece, kind, tokens, &decode, true, arena, &steps, err);
-    const char *scan = !status && steps ? scan_odd(l, steps) : NULL;
+    const char *scan = status ? NULL : scan_odd(l);
     double most = 0;
     sm_architecture_number(model->architecture, "distance_most", &most);
     if (scan)

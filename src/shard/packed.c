@@ -38,10 +38,12 @@ static uint32_t narrowed(float x, small_float f) {
 
 /* ---- codes ---- */
 
-/* What is no number has a scale that is none. */
+/* Where single precision has its sign, exponent and fraction a code is a float, the least of which
+ * single precision has too, of an exponent that is 2^120 times too small. What is no number has a
+ * scale that is none. */
 static inline float of_e4m3(uint8_t code) {
-    uint32_t c = code;
-    return widened(c & 0x7f, (c & 0x80) << 24, e4m3);
+    int32_t c = (int8_t)code;
+    return of_bits((uint32_t)c << 20 & 0x87f00000u) * 0x1p120F;
 }
 
 /* Of the lower half. */

@@ -141,6 +141,28 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
     }
 }
 
+static bool same_axes(const sm_degrees *d, sm_axes a, sm_axes b) {
+    return d->ways[a] == d->ways[a | b] && d->ways[b] == d->ways[a | b];
+}
+
+/* Classes whose gradients are reduced over the same chips are one row, of equal parts, the last of
+ * which is filled up: by so many elements, told with the first of them. */
+static double filling(const list *l, const sm_plan *plan, const sm_partition *of, int class) {
+    const sm_weight_class *own = &of->weight[class];
+    const sm_degrees *d = &l->p->d;
+    double copies = own->partial & SM_BIT(SM_AXIS_DATA) ? plan->state_copies : 1, held = 0;
+    double ways = d->ways[own->partial] / fmax(1, copies);
+    for (int i = 0; i < of->classes; i++) {
+        const sm_weight_class *c = &of->weight[i];
+        if (c->fixed || !same_axes(d, c->partial, own->partial) ||
+            !same_axes(d, c->stored, own->stored))
+            continue;
+        if (i < class) return 0;
+        held += c->elements * sm_weight_share(c, plan->pipeline) / d->ways[c->stored];
+    }
+    return ceil(held / ways) * ways - held;
+}
+
 /* tied: the piece's tied weights are reduced with those that they are copies of. */
 static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int index, double times,
                          double microbatches, bool tied) {
@@ -152,8 +174,7 @@ static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int 
         const class_slots *slots = &l->p->v->weight[index][i];
         if (c->fixed || (tied && c->tied)) continue;
         double held = c->elements * sm_weight_share(c, plan->pipeline) / l->p->d.ways[c->stored];
-        double ways = l->p->d.ways[c->partial]; /* whose parts are equal, the last filled up */
-        if (plan->zero && l->t->software.one_by_one) held = ceil(held / ways) * ways;
+        if (plan->zero && l->t->software.one_by_one) held += filling(l, plan, &one->part, i);
         const char *what = c->expert ? "experts" : "weights";
         double gradients = held * reduced_bytes(l->t, plan);
         double weights = held * class_bytes(l->t, plan, c);

@@ -166,8 +166,7 @@ static void exponentials(attending *a, const query_rows *q, size_t query) {
     if (n == 0) return;
     float most = row_most(p + first, n);
     if (sink && *sink > most) most = *sink;
-    row_exponential(p + first, most, n, p + first);
-    float sum = row_sum(p + first, n);
+    float sum = row_exponential(p + first, most, n, p + first);
     a->most[row] = most;
     a->sum[row] = (double)(sink ? sum + expf(*sink - most) : sum);
 }

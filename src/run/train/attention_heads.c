@@ -12,6 +12,7 @@
 #include <cblas.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { Q = ATTENTION_Q, KEYS = ATTENTION_KEYS, VALUES = ATTENTION_VALUES, OUT = ATTENTION_OUT };
 enum { Q2 = ATTENTION_Q2, KEYS2 = ATTENTION_KEYS2, SINKS = ATTENTION_SINKS };
@@ -72,6 +73,7 @@ attention_blocks attention_blocks_of(const train_call *c) {
                          .first_query = (long)c->in[Q].offset[1]};
     b.mask.scale *= (float)n->rope_score_scale;
     b.alibi = n->alibi;
+    b.at_once = SM_QUERIES_AT_ONCE;
     b.heads = c->in[Q].offset;
     if (b.x[DISTANCES]) find_buckets(&b, n->distance_most);
     return b;
@@ -199,13 +201,12 @@ void attention_each_head(const attention_blocks *b,
     }
 }
 
-enum { AT_ONCE = SM_QUERIES_AT_ONCE };
-
 static size_t rooms_of(const attention_mask *m) { return m->cap > 0 ? 3 : 2; }
 
 size_t attention_room_count(const attention_blocks *b) {
     size_t queries = b->x[Q]->size[1];
-    return rooms_of(&b->mask) * (queries < AT_ONCE ? queries : AT_ONCE) * b->keys;
+    size_t most = SM_QUERIES_AT_ONCE;
+    return rooms_of(&b->mask) * (queries < most ? queries : most) * b->keys;
 }
 
 size_t attention_row_count(const attention_blocks *b) {
@@ -233,11 +234,11 @@ static void skip_rows(attention_rows *r, long rows) {
 }
 
 /* Some queries of a head with the keys that they may see. */
-static attention_head panel_of(const attention_head *h, int first, float *room) {
+static attention_head panel_of(const attention_head *h, int first, int most, float *room) {
     static const int queried[] = {Q, Q2, OUT}, keyed[] = {KEYS, KEYS2, VALUES};
     attention_head panel = *h;
     size_t from, later;
-    panel.queries = h->queries - first < AT_ONCE ? h->queries - first : AT_ONCE;
+    panel.queries = h->queries - first < most ? h->queries - first : most;
     panel.keys = (int)attention_seen(h, first + panel.queries - 1, &later);
     attention_seen(h, first, &from);
     if ((int)from > panel.keys) from = (size_t)panel.keys;
@@ -260,21 +261,22 @@ static attention_head panel_of(const attention_head *h, int first, float *room) 
 
 typedef struct working {
     float *room;
+    int at_once;
     void (*work)(const attention_head *panel, void *context);
     void *context;
 } working;
 
 static void each_panel(const attention_head *h, void *context) {
     const working *w = context;
-    for (int first = 0; first < h->queries; first += AT_ONCE) {
-        attention_head panel = panel_of(h, first, w->room);
+    for (int first = 0; first < h->queries; first += w->at_once) {
+        attention_head panel = panel_of(h, first, w->at_once, w->room);
         if (panel.keys > 0) w->work(&panel, w->context);
     }
 }
 
 void attention_each_panel(const attention_blocks *b,
                           void (*work)(const attention_head *panel, void *context), void *context) {
-    working w = {b->room, work, context};
+    working w = {b->room, b->at_once, work, context};
     attention_each_head(b, each_panel, &w);
 }
 
@@ -314,6 +316,34 @@ void attention_scores(const attention_head *h) {
         if (h->capped) h->capped[i] = t;
         h->p[i] = h->mask.cap * t;
     }
+}
+
+float attention_exponentials(const attention_head *h, int i, float most) {
+    float *p = h->p + (size_t)i * (size_t)h->keys;
+    size_t from, seen = attention_seen(h, i, &from), keys = (size_t)h->keys;
+    memset(p, 0, from * sizeof *p);
+    memset(p + seen, 0, (keys - seen) * sizeof *p);
+    return row_exponential(p + from, most, seen - from, p + from);
+}
+
+void attention_join(const attention_head *h, float *most, float *sum) {
+    const attention_rows *out = &h->x[OUT];
+    attention_scores(h);
+    for (int i = 0; i < h->queries; i++) {
+        size_t from, seen = attention_seen(h, i, &from);
+        float before = most[i];
+        float now = row_most(h->p + (size_t)i * (size_t)h->keys + from, seen - from);
+        if (now > before) {
+            most[i] = now;
+            sum[i] *= expf(before - now);
+            cblas_sscal(h->value_size, expf(before - now),
+                        out->first + (size_t)i * (size_t)out->apart, 1);
+        }
+        sum[i] += attention_exponentials(h, i, most[i]);
+    }
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, h->queries, h->value_size, h->keys, 1.0F,
+                h->p, h->keys, h->x[VALUES].first, h->x[VALUES].apart, 1.0F, out->first,
+                out->apart);
 }
 
 /* d Q += dS K; d K += dS' Q. */

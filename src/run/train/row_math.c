@@ -1,21 +1,21 @@
-/* Rows of numbers. A sum in eight parts is two vector additions of SSE2 at a time, or one of AVX;
- * the order is fixed, so that every machine and plan adds alike. */
+/* Rows of numbers. A sum in sixteen parts is four vector additions of SSE2 at a time, two of AVX or
+ * one of AVX-512; the order is fixed, so that every plan adds alike. */
 #include "float_bits.h"
 #include "train_parts.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { PARTS = 8 };
+enum { PARTS = 16 };
 
-/* Eight numbers at a time, by the vector extension of gcc and clang: left to themselves compilers
+/* As many numbers at a time, by the vector extension of gcc and clang: left to themselves compilers
  * may not make vectors of comparisons and conversions that could trap. */
-enum { LANES = 8 };
+enum { LANES = PARTS };
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t whole_lanes __attribute__((vector_size(LANES * sizeof(int32_t))));
 
 /* Each number from one of two vectors. A macro, as vectors below are handed over by pointer:
- * without AVX, functions cannot agree on where one of 32 bytes is. */
+ * without AVX-512, functions cannot agree on where one of 64 bytes is. */
 #define EITHER(mask, yes, no)                                                                      \
     ((lanes)(((mask) & (whole_lanes)(yes)) | (~(mask) & (whole_lanes)(no))))
 
@@ -24,7 +24,7 @@ typedef int32_t whole_lanes __attribute__((vector_size(LANES * sizeof(int32_t)))
  * Software Manual for the Elementary Functions, 1980). Adding 1.5 2^23 rounds to a whole number. */
 static inline void exponentiate(lanes *at) {
     static const float rounder = 12582912.0F, high = 0.693359375F, low = -2.12194440e-4F;
-    const lanes zero = {0}, least = zero - 87.3F, most = zero + 88.3F;
+    const lanes zero = {0}, least = zero - 87.3F, most = zero + 87.3F;
     lanes x = *at;
     x = EITHER(x < least, least, x);
     x = EITHER(x > most, most, x);
@@ -42,23 +42,34 @@ static inline void exponentiate(lanes *at) {
     *at = y * (lanes)((power + 127) << 23);
 }
 
-WIDE static void exponential_wide(const float *x, float shift, size_t n, float *y) {
+static float joined(const float *part) {
+    float sum[PARTS / 2];
+    for (int k = 0; k < PARTS / 2; k++) sum[k] = part[k] + part[k + PARTS / 2];
+    return ((sum[0] + sum[4]) + (sum[1] + sum[5])) + ((sum[2] + sum[6]) + (sum[3] + sum[7]));
+}
+
+WIDE static float exponential_wide(const float *x, float shift, size_t n, float *y) {
     size_t whole = n / LANES * LANES, rest = (n - whole) * sizeof *x;
-    lanes one;
+    lanes one, sum = {0};
+    float part[PARTS];
     for (size_t i = 0; i < whole; i += LANES) {
         memcpy(&one, x + i, sizeof one);
         one -= shift;
         exponentiate(&one);
+        sum += one;
         memcpy(y + i, &one, sizeof one);
     }
+    memcpy(part, &sum, sizeof part);
     one = (lanes){0};
     memcpy(&one, x + whole, rest);
     one -= shift;
     exponentiate(&one);
     memcpy(y + whole, &one, rest);
+    for (size_t k = 0; whole + k < n; k++) part[k] += y[whole + k];
+    return joined(part);
 }
 
-/* part[k] takes the elements k, k + 8, ...; what is left goes to the first parts. */
+/* part[k] takes the elements k, k + 16, ...; what is left goes to the first parts. */
 #define IN_PARTS(n, part, element)                                                                 \
     do {                                                                                           \
         size_t whole = (n) / PARTS * PARTS;                                                        \
@@ -66,11 +77,6 @@ WIDE static void exponential_wide(const float *x, float shift, size_t n, float *
             for (size_t k = 0; k < PARTS; k++) part[k] += element(i + k);                          \
         for (size_t k = 0; whole + k < (n); k++) part[k] += element(whole + k);                    \
     } while (0)
-
-static float joined(const float *part) {
-    return ((part[0] + part[4]) + (part[1] + part[5])) +
-           ((part[2] + part[6]) + (part[3] + part[7]));
-}
 
 WIDE static float sum_wide(const float *x, size_t n) {
     float part[PARTS] = {0};
@@ -104,8 +110,8 @@ WIDE static void add_wide(const float *restrict from, float factor, size_t n, fl
 }
 
 /* What is chosen when the program is loaded cannot be hidden from other libraries: these are. */
-void row_exponential(const float *x, float shift, size_t n, float *y) {
-    exponential_wide(x, shift, n, y);
+float row_exponential(const float *x, float shift, size_t n, float *y) {
+    return exponential_wide(x, shift, n, y);
 }
 float row_sum(const float *x, size_t n) { return sum_wide(x, n); }
 float row_dot(const float *x, const float *y, size_t n) { return dot_wide(x, y, n); }

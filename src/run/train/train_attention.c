@@ -2,40 +2,56 @@
  * computes the probabilities again. */
 #include <cblas.h>
 #include <math.h>
+#include <string.h>
 
 #include "train_parts.h"
 
-enum { VALUES = ATTENTION_VALUES, OUT = ATTENTION_OUT, SINKS = ATTENTION_SINKS };
+enum { OUT = ATTENTION_OUT, SINKS = ATTENTION_SINKS };
+/* Forward the scores of a block of keys need no other room: twice the queries fit into it. */
+enum { BLOCK_QUERIES = 2 * SM_QUERIES_AT_ONCE, BLOCK_KEYS = 512 };
+
+/* The keys block by block, so that scores stay in the cache. */
+static void forward(const attention_head *h, void *context) {
+    static const int keyed[] = {ATTENTION_KEYS, ATTENTION_KEYS2, ATTENTION_VALUES};
+    const float *sink = h->x[SINKS].first;
+    const attention_rows *out = &h->x[OUT];
+    float most[BLOCK_QUERIES], sum[BLOCK_QUERIES];
+    attention_head block = *h;
+    (void)context;
+    block.capped = NULL;
+    for (int i = 0; i < h->queries; i++) {
+        most[i] = sink ? *sink : -INFINITY;
+        sum[i] = sink != NULL;
+        memset(out->first + (size_t)i * (size_t)out->apart, 0, (size_t)h->value_size * sizeof *sum);
+    }
+    for (int at = 0; at < h->keys; at += BLOCK_KEYS) {
+        block.keys = h->keys - at < BLOCK_KEYS ? h->keys - at : BLOCK_KEYS;
+        block.ahead = h->ahead - at;
+        for (int k = 0; k < 3; k++) {
+            attention_rows *x = &block.x[keyed[k]];
+            if (x->first) x->first = h->x[keyed[k]].first + (long)at * x->apart;
+        }
+        attention_join(&block, most, sum);
+    }
+    for (int i = 0; i < h->queries; i++)
+        cblas_sscal(h->value_size, sum[i] > 0 ? 1 / sum[i] : 0,
+                    out->first + (size_t)i * (size_t)out->apart, 1);
+}
 
 /* p = softmax of the scores each query may see. */
-static void probabilities(const attention_head *h) {
+static void backward(const attention_head *h, void *context) {
     const float *sink = h->x[SINKS].first;
+    (void)context;
     attention_scores(h);
     for (int i = 0; i < h->queries; i++) {
         float *row = h->p + (size_t)i * (size_t)h->keys;
-        size_t from, seen = attention_seen(h, i, &from), keys = (size_t)h->keys;
+        size_t from, seen = attention_seen(h, i, &from);
         float most = row_most(row + from, seen - from);
         if (sink && *sink > most) most = *sink;
-        row_exponential(row + from, most, seen - from, row + from);
-        float sum = row_sum(row + from, seen - from);
+        float sum = attention_exponentials(h, i, most);
         if (sink) sum += expf(*sink - most);
-        for (size_t s = from; s < seen; s++) row[s] /= sum;
-        for (size_t s = 0; s < from; s++) row[s] = 0;
-        for (size_t s = seen; s < keys; s++) row[s] = 0;
+        cblas_sscal(h->keys, sum > 0 ? 1 / sum : 0, row, 1);
     }
-}
-
-static void forward(const attention_head *h, void *context) {
-    (void)context;
-    probabilities(h);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, h->queries, h->value_size, h->keys, 1.0F,
-                h->p, h->keys, h->x[VALUES].first, h->x[VALUES].apart, 0.0F, h->x[OUT].first,
-                h->x[OUT].apart);
-}
-
-static void backward(const attention_head *h, void *context) {
-    (void)context;
-    probabilities(h);
     attention_slopes(h, NULL);
 }
 
@@ -53,6 +69,7 @@ sm_status train_attention_forward(train_call *c, sm_error *err) {
     if (c->ring) return train_ring_forward(c, err);
     attention_blocks b = attention_blocks_of(c);
     b.x[OUT] = c->out;
+    b.at_once = BLOCK_QUERIES;
     if (c->t->serving) b.lengths = c->t->feed->count + c->in[ATTENTION_Q].offset[0];
     return each_panel(&b, forward, err);
 }

@@ -2,6 +2,7 @@
  * bytes of a collective are V, those of the whole array that its group gathers or reduces, as in
  * the book's chapter on sharded matrices. */
 #include <assert.h>
+#include <math.h>
 
 #include "train_parts.h"
 
@@ -114,6 +115,8 @@ void train_bytes_predicted(const sm_trainer *t, double *bytes) {
     const sm_step_layer *last = t->stage.layers ? &t->stage.layer[t->stage.layers - 1] : NULL;
     if (t->setup->pairs && train_within_sequence(t) && last && last->list->program->output < 0)
         bytes[SM_ALL_REDUCE] += 8.0 * t->setup->microbatch * passes(t); /* -log p of sequences */
+    /* thirds of what travels add up to whole bytes but for rounding */
+    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) bytes[i] = round(bytes[i]);
 }
 
 static void add_traffic(const sm_communicator *c, train_traffic *out) {

@@ -317,6 +317,9 @@ static void pointwise(expression *x, int t, float *y) {
     case SM_OPERATOR_SUBTRACT:
         for (size_t i = 0; i < n; i++) y[i] = a[i] - b[i];
         break;
+    case SM_OPERATOR_MASK: /* of a matrix, what is not above its diagonal */
+        for (size_t i = 0; i < n; i++) y[i] = i <= x->at[x->rank - 2] ? a[i] : 0;
+        break;
     case SM_OPERATOR_MULTIPLY:
         if (is_limited(x, t))
             for (size_t i = 0; i < n; i++)
@@ -372,7 +375,11 @@ static const float *operand_row(expression *x, const operand *o, float *room) {
     assert(o->data);
     const float *first = o->data + first_of(x, o);
     if (is_plain(x, o)) return first;
-    for (size_t i = 0; i < x->width; i++) room[i] = first[place_in(x, o, i)];
+    size_t step = o->along[x->rank - 1];
+    if (x->row_from == x->rank - 1)
+        for (size_t i = 0; i < x->width; i++) room[i] = first[i * step];
+    else
+        for (size_t i = 0; i < x->width; i++) room[i] = first[place_in(x, o, i)];
     return room;
 }
 
@@ -482,6 +489,7 @@ static void slope_at(const expression *x, sm_operator op, const float *a, float 
             case SM_OPERATOR_TANH: y = tanhf(a[i]), f[i] = 1 - y * y; break;
             case SM_OPERATOR_CAP: y = tanhf(a[i] / cap), f[i] = 1 - y * y; break;
             case SM_OPERATOR_NEGATE: f[i] = -1; break;
+            case SM_OPERATOR_MASK: f[i] = i <= x->at[x->rank - 2]; break;
             default: f[i] = 1; break;
             }
         }
@@ -523,6 +531,8 @@ static void pass_down(expression *x, int t) {
         const operand *o = &x->operand[term->operand];
         float *to = o->slope + first_of(x, o);
         if (is_plain(x, o)) row_add(x->slope[t], 1, x->width, to);
+        else if (x->row_from == x->rank - 1 && o->along[x->row_from] == 0)
+            *to += row_sum(x->slope[t], x->width);
         else
             for (size_t i = 0; i < x->width; i++) to[place_in(x, o, i)] += x->slope[t][i];
     } else if (is_norm(term->op)) norm_back(x, t);

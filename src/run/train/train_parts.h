@@ -5,10 +5,10 @@
 
 /* What kernels do to rows of numbers, written so that compilers make vector operations of
  * it without being allowed to reorder sums themselves. */
-/* y = exp(x - shift), within 2e-7 of itself. x - shift below -87.3 is taken as that, above 88.3 as
- * that; no number stays none. y may be x. */
-void row_exponential(const float *x, float shift, size_t n, float *y);
-/* Sums in eight parts. */
+/* y = exp(x - shift), within 2e-7 of itself; returns their sum. x - shift below -87.3 is taken as
+ * that, above 87.3 as that; no number stays none. y may be x. */
+float row_exponential(const float *x, float shift, size_t n, float *y);
+/* Sums in sixteen parts. */
 float row_sum(const float *x, size_t n);
 float row_dot(const float *x, const float *y, size_t n);
 /* The largest; -INFINITY of none. */
@@ -130,7 +130,6 @@ struct sm_trainer {
     sm_task_list list[TRAIN_LISTS]; /* kinds, then the other pieces in their order */
     sm_arena *texts;
     const sm_text_lines *lines[TRAIN_LISTS]; /* of the lists */
-    const sm_text_lines *steps[TRAIN_LISTS]; /* the same for a decode step */
     train_turns turns[TRAIN_LISTS];
     train_numbers numbers[TRAIN_LISTS];
     sm_actions actions;
@@ -230,7 +229,7 @@ sm_status train_attention_backward(train_call *c, sm_error *err);
 /* A line of pointwise operators, norms and rotary positions; its gradient in one input. */
 sm_status train_expression(train_call *c, sm_error *err);
 sm_status train_expression_back(train_call *c, sm_error *err);
-/* A kernel of lines that carry states along positions (train_scan.c); its gradients. */
+/* A kernel of lines that carry states along positions or chunks of them; its gradients. */
 sm_status train_scan(train_call *c, sm_error *err);
 sm_status train_scan_back(train_call *c, sm_error *err);
 void train_choose(train_call *c);
@@ -421,6 +420,7 @@ typedef struct attention_blocks {
     int16_t bucket[2 * SM_RUN_DISTANCES + 1];
     size_t keys;           /* those that are there: a cache has room for more */
     const size_t *lengths; /* of each sequence, of whose keys the rest pads; NULL: none does */
+    int at_once;           /* queries of a panel */
     float *room;           /* attention_room_count numbers */
 } attention_blocks;
 
@@ -433,7 +433,7 @@ size_t attention_room_count(const attention_blocks *b);
 size_t attention_row_count(const attention_blocks *b);
 void attention_each_head(const attention_blocks *b,
                          void (*visit)(const attention_head *head, void *context), void *context);
-/* Some queries of a head at a time (SM_QUERIES_AT_ONCE), with the keys that any of them may see:
+/* Some queries of a head at a time (at_once), with the keys that any of them may see:
  * what the mask hides from all of them is not multiplied. p and dp have room for these; queries
  * that see no key are left out. */
 void attention_each_panel(const attention_blocks *b,
@@ -447,6 +447,11 @@ void attention_add_distances(const attention_head *h, int query, size_t from, si
                              float *score);
 /* p = scale q k', of both products, sloped and capped. */
 void attention_scores(const attention_head *h);
+/* A block of keys joins those before it: out is the sum of exp(s - most) v over all of them, `sum`
+ * without v, most the largest s; of each query. */
+void attention_join(const attention_head *h, float *most, float *sum);
+/* Row i of p becomes exp(s - most) of what it sees, else 0; returns the sum. */
+float attention_exponentials(const attention_head *h, int i, float most);
 /* From the probabilities p, adds to the gradients of q, k, v and sinks. dots: for each query the
  * sum of out x d out, which is that of p x dp over all keys; NULL: all keys are here. */
 void attention_slopes(const attention_head *h, const float *dots);

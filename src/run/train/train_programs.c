@@ -10,12 +10,8 @@ static sm_status read_lines(sm_trainer *t, sm_piece piece, int kind, const sm_ru
     if (!t->texts) t->texts = sm_arena_new();
     if (!t->texts) return sm_fail_memory(err);
     train_numbers_read(t->setup->model, t->setup->model->lines_of[t->lists], &t->numbers[t->lists]);
-    sm_status status = sm_program_lines(t->setup->model, piece, kind, t->setup->tokens, rules,
-                                        t->serving, t->texts, &t->lines[t->lists], err);
-    t->steps[t->lists] = t->lines[t->lists];
-    if (status || t->serving || !t->lines[t->lists]->kernels) return status;
-    return sm_program_lines(t->setup->model, piece, kind, t->setup->tokens,
-                            &(sm_rules){.decode = true}, true, t->texts, &t->steps[t->lists], err);
+    return sm_program_lines(t->setup->model, piece, kind, t->setup->tokens, rules, t->serving,
+                            t->texts, &t->lines[t->lists], err);
 }
 
 /* No price has blocks that change places among chips, which the low rank of adapters does where

@@ -9,7 +9,6 @@
  * rank sends n-1, of the gradients too, as an all-gather and a reduce-scatter would. A block of
  * which no key may be seen is passed on all the same. */
 #include <assert.h>
-#include <cblas.h>
 #include <math.h>
 #include <string.h>
 
@@ -148,34 +147,10 @@ static void start_rows(const attention_head *h, void *context) {
     }
 }
 
-/* Scores of a query become e^(s-m'); returns e^(m-m'), by which what was made before fades. */
-static float join(float *p, size_t from, size_t seen, size_t keys, float *most, float *sum) {
-    float before = *most, now = row_most(p + from, seen - from);
-    if (now > before) *most = now;
-    row_exponential(p + from, *most, seen - from, p + from);
-    for (size_t s = 0; s < from; s++) p[s] = 0;
-    for (size_t s = seen; s < keys; s++) p[s] = 0;
-    float fade = now > before ? expf(before - now) : 1.0F;
-    *sum = *sum * fade + row_sum(p, seen);
-    return fade;
-}
-
 static void attend(const attention_head *h, void *context) {
     ring *r = context;
-    const attention_rows *out = &h->x[OUT];
-    attention_scores(h);
     poke(r);
-    for (int i = 0; i < h->queries; i++) {
-        size_t row = h->row + (size_t)i;
-        size_t from, seen = attention_seen(h, i, &from);
-        float fade = join(h->p + (size_t)i * (size_t)h->keys, from, seen, (size_t)h->keys,
-                          &r->row[0][row], &r->row[1][row]);
-        float *o = out->first + (size_t)i * (size_t)out->apart;
-        for (int j = 0; j < h->value_size; j++) o[j] *= fade;
-    }
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, h->queries, h->value_size, h->keys, 1.0F,
-                h->p, h->keys, h->x[VALUES].first, h->x[VALUES].apart, 1.0F, out->first,
-                out->apart);
+    attention_join(h, r->row[0] + h->row, r->row[1] + h->row);
     poke(r);
 }
 
@@ -220,13 +195,8 @@ static void dot_rows(const attention_head *h, void *context) {
 static void attend_back(const attention_head *h, void *context) {
     ring *r = context;
     attention_scores(h);
-    for (int i = 0; i < h->queries; i++) {
-        size_t from, seen = attention_seen(h, i, &from), keys = (size_t)h->keys;
-        float *p = h->p + (size_t)i * keys;
-        row_exponential(p + from, r->row[0][h->row + (size_t)i], seen - from, p + from);
-        for (size_t s = 0; s < from; s++) p[s] = 0;
-        for (size_t s = seen; s < keys; s++) p[s] = 0;
-    }
+    for (int i = 0; i < h->queries; i++)
+        attention_exponentials(h, i, r->row[0][h->row + (size_t)i]);
     poke(r);
     attention_slopes(h, r->row[1] + h->row);
     poke(r);

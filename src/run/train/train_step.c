@@ -37,11 +37,8 @@ static double sum_of_exponentials(const float *x, float most, size_t n) {
     enum { SOME = 256 };
     float y[SOME];
     double sum = 0;
-    for (size_t at = 0; at < n; at += SOME) {
-        size_t some = n - at < SOME ? n - at : SOME;
-        row_exponential(x + at, most, some, y);
-        sum += (double)row_sum(y, some);
-    }
+    for (size_t at = 0; at < n; at += SOME)
+        sum += (double)row_exponential(x + at, most, n - at < SOME ? n - at : SOME, y);
     return exp((double)most) * sum;
 }
 
