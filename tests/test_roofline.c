@@ -170,7 +170,7 @@ static void test_memory_levels(void **state) {
 static void test_a_sum_of_one_is_for_the_vector_unit(void **state) {
     (void)state;
     const sm_chip *chip = chip_of("h100-sxm");
-    const char *text = "bf16[B,D] bf16[D,F]";
+    const char *text = "bf16[B,D] bf16[D,F] -> bf16[B,F]";
     sm_roofline one = roofline_of(chip, text, "B=64,D=1,F=4096");
     sm_op_cost cost =
         sm_vector_cost(chip, sm_calibration_of_operations(chip), one.flops, one.bytes);
