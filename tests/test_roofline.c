@@ -166,6 +166,21 @@ static void test_memory_levels(void **state) {
 
 /* ---- peaks and dtypes ---- */
 
+/* As in a sharded einsum: nothing is summed over one element. Critical sizes are of real sums. */
+static void test_a_sum_of_one_is_for_the_vector_unit(void **state) {
+    (void)state;
+    const sm_chip *chip = chip_of("h100-sxm");
+    const char *text = "bf16[B,D] bf16[D,F] -> bf16[B,F]";
+    sm_roofline one = roofline_of(chip, text, "B=64,D=1,F=4096");
+    sm_op_cost cost =
+        sm_vector_cost(chip, sm_calibration_of_operations(chip), one.flops, one.bytes);
+    assert_true(one.vector && !roofline_of(chip, text, "B=64,D=2,F=4096").vector);
+    expect_near(one.math_s, one.flops / chip->vector_flops_per_s.value, 1e-12);
+    expect_near(one.expected_s, cost.expected_s, 1e-12);
+    expect_near(critical_of(chip, text, "B=2048,D=2,F=2048", "D"),
+                critical_of(chip, text, "B=2048,D=64,F=2048", "D"), 1e-12);
+}
+
 static void test_missing_dtypes_use_a_wider_one(void **state) {
     sm_chip chip = {.name = "test"};
     sm_dtype used;
@@ -534,6 +549,7 @@ int main(void) {
         cmocka_unit_test(test_critical_size_turns_the_bound),
         cmocka_unit_test(test_no_critical_size),
         cmocka_unit_test(test_memory_levels),
+        cmocka_unit_test(test_a_sum_of_one_is_for_the_vector_unit),
         cmocka_unit_test(test_missing_dtypes_use_a_wider_one),
         cmocka_unit_test(test_the_widest_operand_decides),
         cmocka_unit_test(test_systolic_tiles_are_padded),

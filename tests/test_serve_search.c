@@ -637,6 +637,35 @@ static void fleets_are_of_plans_for_requests_at_random(void **state) {
     }
 }
 
+/* Admission and the step under way are no queue, a batch of one is no place taken all the time, and
+ * the batch of a loop that begins at once is not all that may run: one replica is enough, and no
+ * plan by itself takes fewer chips. */
+static void fleets_are_as_small_as_may_be(void **state) {
+    static const struct {
+        const char *model, *system, *plan;
+        double prompt, output, tpot_s, ttft_s, rate, chips;
+    } rows[] = {{"llama-3.2-1b", "h100-sxm:4", "tensor=1", 2048, 512, 0.01, 0, 20, 1},
+                {"qwen3-30b-a3b", "h100-sxm:2", "tensor=2", 16, 16, 0.005, 0, 5, 2},
+                {"llama-3.1-8b", "l40s:4", "context=4", 6000, 100, 0, 0.2, 5, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        serve_case c;
+        sm_error err = {0};
+        sm_fleet f, alone;
+        serve_case_fill(&c, rows[i].model, rows[i].system);
+        c.job.prompt = rows[i].prompt, c.job.output = rows[i].output;
+        sm_serve_search_options o = options();
+        o.tpot_s = rows[i].tpot_s, o.ttft_s = rows[i].ttft_s;
+        assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, rows[i].rate, &f, &err), SM_OK);
+        assert_true(rows[i].chips <= 0 || f.chips <= rows[i].chips);
+        assert_true(o.ttft_s <= 0 || f.ttft_p90_s <= o.ttft_s);
+        sm_source text = sm_source_of("--plan", rows[i].plan);
+        assert_int_equal(sm_serve_plan_parse(&text, &o.fixed, &err), SM_OK);
+        assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, rows[i].rate, &alone, &err), SM_OK);
+        assert_true(f.chips <= alone.chips);
+    }
+}
+
 /* The replica for requests at random holds the limits at its rate for nine requests in ten, at four
  * fifths of what it does with as many sequences as fit, and nothing of the frontier does more. */
 static void a_replica_holds_the_limits_at_random(void **state) {
@@ -688,6 +717,7 @@ int main(void) {
         cmocka_unit_test(pools_match_their_rates),
         cmocka_unit_test(replicas_are_parts_of_the_system),
         cmocka_unit_test(fleets_carry_the_traffic),
+        cmocka_unit_test(fleets_are_as_small_as_may_be),
         cmocka_unit_test(fleets_are_of_plans_for_requests_at_random),
         cmocka_unit_test(a_replica_holds_the_limits_at_random),
     };

@@ -137,7 +137,7 @@ static void is_sound(random_job *r, sm_train *train, const sm_plan *plan,
     HOLDS(isfinite(p->upper_s), "upper %g", p->upper_s);
     HOLDS(fabs(sum - p->expected_s) <= tiny, "breakdown %g expected %g", sum, p->expected_s);
     HOLDS(b->math >= 0 && b->memory >= 0 && b->bubble >= 0 && b->optimizer >= 0 && b->other >= 0 &&
-              b->network_exposed >= -tiny,
+              b->network_exposed >= 0,
           "math %g memory %g network %g bubble %g optimizer %g", b->math, b->memory,
           b->network_exposed, b->bubble, b->optimizer);
     double parts = m->params + m->gradients + m->optimizer + m->activations + m->buffers;

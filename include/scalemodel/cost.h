@@ -372,6 +372,7 @@ typedef struct sm_roofline {
     double flops, bytes, intensity, peak_flops_per_s, bytes_per_s;
     double math_s, memory_s, lower_s, expected_s, upper_s;
     bool compute_bound;
+    bool vector; /* nothing is summed: the vector unit does the work, where its rate is known */
     sm_dtype compute;
 } sm_roofline;
 /* The roofline of an einsum on one chip under its constants of single operations: FLOPs, bytes of

@@ -31,19 +31,6 @@ static sm_dtype dtype_of(const sm_einsum *einsum, const sm_dtype *compute) {
     return sm_compute_dtype(operands, einsum->operands);
 }
 
-/* Elementwise: nothing is contracted and no operand lacks an index of another, so the vector unit
- * does the work. */
-static bool is_elementwise(const sm_einsum *einsum) {
-    for (int i = 0; i < einsum->indices; i++) {
-        int holders = 0;
-        if (sm_index_repeats(einsum, i) >= 0) continue;
-        for (int o = 0; o < einsum->operands; o++) holders += sm_array_has(&einsum->in[o], i);
-        bool in_output = einsum->has_output && sm_array_has(&einsum->out, i);
-        if (holders > 0 && (holders < einsum->operands || !in_output)) return false;
-    }
-    return true;
-}
-
 /* The matrix product inside an einsum: the first operand's own output indices make m, those of the
  * others n, the contracted ones k, the ones that all operands and the output share the batch. */
 static sm_product_shape shape_of(const sm_einsum *einsum) {
@@ -83,18 +70,19 @@ sm_status sm_roofline_under(const sm_chip *chip, const sm_calibration *c, const 
     out->flops = sm_einsum_flops(einsum);
     out->bytes = einsum_bytes(einsum);
     out->intensity = out->bytes > 0.0 ? out->flops / out->bytes : 0.0;
-    bool vector = is_elementwise(einsum) && chip->vector_flops_per_s.value > 0.0;
+    sm_product_shape s = shape_of(einsum);
+    bool elementwise = s.k <= 1.0; /* as in a sharded one */
+    out->vector = elementwise && chip->vector_flops_per_s.value > 0.0;
     out->peak_flops_per_s =
-        vector ? chip->vector_flops_per_s.value : sm_chip_peak(chip, dtype, &out->compute);
+        out->vector ? chip->vector_flops_per_s.value : sm_chip_peak(chip, dtype, &out->compute);
     out->bytes_per_s = bytes_per_s;
     out->math_s = out->flops > 0.0 ? out->flops / out->peak_flops_per_s : 0.0;
     out->memory_s = out->bytes / bytes_per_s;
     out->lower_s = fmax(out->math_s, out->memory_s);
     out->compute_bound = out->math_s >= out->memory_s;
     double hbm_bytes = out->memory_s * chip->memory_bytes_per_s.value; /* the same time over HBM */
-    sm_product_shape s = shape_of(einsum);
-    sm_op_cost cost = is_elementwise(einsum) ? sm_vector_cost(chip, c, out->flops, hbm_bytes)
-                                             : sm_product_cost(chip, c, dtype, s, hbm_bytes);
+    sm_op_cost cost = elementwise ? sm_vector_cost(chip, c, out->flops, hbm_bytes)
+                                  : sm_product_cost(chip, c, dtype, s, hbm_bytes);
     out->expected_s = cost.expected_s;
     out->upper_s = cost.upper_s;
     if (!isfinite(out->upper_s))
@@ -103,7 +91,7 @@ sm_status sm_roofline_under(const sm_chip *chip, const sm_calibration *c, const 
 }
 
 /* FLOPs f x and bytes b0 + b1 x are linear in one size x, hence f x / P = (b0 + b1 x) / W at
- *     x = b0 / (W f / P - b1). */
+ *     x = b0 / (W f / P - b1), P as of two: one may be summed by the vector unit. */
 sm_status sm_roofline_critical(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,
                                const sm_dtype *compute, int index, double *size, sm_error *err) {
     if (index < 0 || index >= einsum->indices)
@@ -118,14 +106,14 @@ sm_status sm_roofline_critical(const sm_chip *chip, const sm_einsum *einsum, sm_
     if (status != SM_OK) return status;
     double flops = two.flops - one.flops, per_size = two.bytes - one.bytes;
     double fixed = one.bytes - per_size;
-    double spare = one.bytes_per_s * flops / one.peak_flops_per_s - per_size;
+    double spare = one.bytes_per_s * flops / two.peak_flops_per_s - per_size;
     const char *name = einsum->index[index].name;
     if (!(spare > 0.0))
         return sm_fail(err, SM_NEGATIVE,
                        "no size of %s makes this compute-bound: the intensity stays below %.4g "
                        "FLOPs/byte and %s needs %.4g",
                        name, per_size > 0.0 ? flops / per_size : two.intensity, chip->name,
-                       one.peak_flops_per_s / one.bytes_per_s);
+                       two.peak_flops_per_s / one.bytes_per_s);
     if (!(fixed > 0.0))
         return sm_fail(err, SM_NEGATIVE, "every size of %s is compute-bound: %.4g FLOPs/byte", name,
                        one.intensity);

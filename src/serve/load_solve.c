@@ -111,14 +111,15 @@ static sm_load_times open(load_steps *c, double most_running) {
         t.ttft_s = fmax(t.ttft_s, c->load->waited_s);
     } else {
         double most = c->e->apart ? c->prefill_n / load_service_s(c) : INFINITY;
-        if (t.running >= most_running) most = fmin(most, 1 / t.request_s);
+        if (t.running >= most_running && rate * t.tpot_s * output >= most_running)
+            most = fmin(most, 1 / t.request_s);
         event_times first = {.mean_s = t.ttft_s};
         double taken = fmin(c->load->requests, KEEPS_UP * most);
         load_open_first(c, taken, t.running, most_running, &first);
         if (!c->e->apart && taken >= c->load->requests && first.token_s > 0) {
             t.tpot_s = first.token_s;
             t.tpot_p90_s = first.token_p90_s;
-            t.running = fmax(1, fmin(most_running, rate * first.token_s * output));
+            t.running = fmin(most_running, rate * first.token_s * output); /* less than one, too */
         }
         set_first(&t, &first);
     }

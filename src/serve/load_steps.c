@@ -19,6 +19,10 @@ load_steps load_steps_of(const sm_engines *e, const sm_load *load, double reques
                             e->prefill_n * copies_of(e->prefill_n, &e->prefill_plan, requests)};
 }
 
+static double step_s(const load_steps *c, const sm_step_price *p) {
+    return c->lower ? p->lower_s : c->upper ? p->upper_s : p->expected_s;
+}
+
 /* A step of all copies that have requests, which takes as long as that of one. */
 static double price(load_steps *c, sm_serve *serve, const sm_plan *plan, double copies,
                     sm_step_batch batch) {
@@ -33,7 +37,7 @@ static double price(load_steps *c, sm_serve *serve, const sm_plan *plan, double 
         c->failed = true;
         return NAN;
     }
-    return c->lower ? p.lower_s : p.expected_s;
+    return step_s(c, &p);
 }
 
 /* New tokens of a prompt, beside those that are cached already. */
@@ -69,7 +73,7 @@ static double load_decode_s(load_steps *c, double n, double *tokens) {
         return NAN;
     }
     *tokens = t.tokens;
-    return c->lower ? t.step.lower_s : t.step.expected_s;
+    return step_s(c, &t.step);
 }
 
 double load_alone_s(load_steps *c, double n) {

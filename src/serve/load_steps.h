@@ -9,7 +9,7 @@ typedef struct load_steps {
     const sm_software *software;
     double n, prefill_n;    /* engines: copies of a model (data) are engines of their own, of which
                                those without a request do not count */
-    bool lower;             /* bounds in place of what is expected */
+    bool lower, upper;      /* bounds, or steps in which nothing overlaps, not what is expected */
     struct placements *any; /* what steps of prompts alone and beside decoding (`floor`: two) take
                                at least, in place of the plan's order: what is added is then the
                                least that any placement adds */

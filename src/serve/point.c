@@ -130,6 +130,7 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, doubl
     load_steps c = load_steps_of(&one, &load, batch);
     double output = s->job.output, alone_s = decode->step.expected_s / decode->tokens;
     *out = (point_load){.tpot_s = alone_s,
+                        .slowest_s = decode->step.upper_s / decode->tokens,
                         .first = {.mean_s = first_s,
                                   .steady_s = first_s,
                                   .median_s = first_s,
@@ -142,6 +143,11 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, doubl
     double n = batch / c.n, given = s->job.in_flight;
     double added = load_added_s(&c, n, decode->step.expected_s, decode->tokens);
     out->tpot_s = alone_s + added * n / output;
+    load_steps slow = c; /* of steps in which nothing overlaps; of a loop given, in proportion */
+    slow.upper = true, slow.prompts = 0;
+    out->slowest_s += load_added_s(&slow, n, decode->step.upper_s, decode->tokens) * n / output;
+    if (slow.failed) c = slow;
+    double slower = larger(1, out->slowest_s / out->tpot_s);
     double request = out->tpot_s * output / batch;
     bool waits = given > 0 && batch >= most_batch;
     out->first.mean_s = c.software->admission_s + first_s;
@@ -151,6 +157,7 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, doubl
     bool told = simulated && given > 0;
     if (told && out->first.token_s > 0) out->tpot_s = out->first.token_s;
     if (simulated && !(given > 0)) out->in_flight = batch + out->first.steady_s / request;
+    out->slowest_s = out->tpot_s * slower;
     out->request_s = told && !waits ? out->first.request_s / c.n : out->tpot_s * output / batch;
     if (c.failed && err) *err = c.err;
     return c.failed ? c.err.status : SM_OK;
@@ -174,8 +181,8 @@ static void fill_times(const sm_serve_job *job, const sm_step_price *prefill,
     p->ttft_median_s = load->first.median_s;
     p->ttft_p99_s = load->first.p99_s;
     p->tpot_s[1] = load->tpot_s;
+    p->tpot_s[2] = load->slowest_s;
     p->ttft_s[2] = load->first.mean_s + first[2] - first[1] + waits_s * (upper - 1);
-    p->tpot_s[2] += (load->tpot_s - p->tpot_alone_s[1]) * upper;
     p->in_flight = load->in_flight;
     p->tokens_per_s_per_chip = job->output / load->request_s / p->chips;
     p->prefill = *prefill;

@@ -23,15 +23,16 @@ static void set_replicas(sm_fleet *f, double replicas, double usd_per_hour, doub
     f->utilisation = requests_per_s / (f->replicas * f->requests_per_s_per_replica);
 }
 
-/* The share of its own throughput that a point may be asked for; s: an engine of it. */
-static sm_status most_utilisation(sm_serve *s, const sm_serve_point *p, double *most,
-                                  sm_error *err) {
-    sm_serve_point full = *p;
+/* The share of its own throughput that a point may be asked for; *full: with as many sequences as
+ * fit; s: an engine of it. */
+static sm_status most_utilisation(sm_serve *s, const sm_serve_point *p, sm_serve_point *full,
+                                  double *most, sm_error *err) {
     sm_status status = SM_OK;
+    *full = *p;
     double most_running = sm_software_most(&s->software, sm_plan_groups(&p->plan, &s->model));
     double fit = floor(smaller(p->most_batch, most_running));
-    if (fit > p->batch) status = sm_serve_point_of(s, &p->plan, fit, &full, err);
-    double more = full.tokens_per_s_per_chip / p->tokens_per_s_per_chip;
+    if (fit > p->batch) status = sm_serve_point_of(s, &p->plan, fit, full, err);
+    double more = full->tokens_per_s_per_chip / p->tokens_per_s_per_chip;
     *most = smaller(1, MOST_UTILISATION * larger(1, more));
     return status;
 }
@@ -88,9 +89,13 @@ static bool is_same_kind(const sm_serve_point *a, const sm_serve_point *b) {
 /* Requests that come at random take a plan longer than those of a closed loop: they bunch. Of n
  * places so many stay free that few wait for one: about the root of those taken (Halfin and Whitt,
  * "Heavy-Traffic Limits for Queues with Many Exponential Servers", 1981). Without a limit to first
- * tokens they take what an M/M/1 server makes of a prefill at four fifths. */
-static bool holds(const sm_fleet *f, const sm_serve_search_options *o) {
-    double waiting_s = f->point.ttft_alone_s[1] / (1 - MOST_UTILISATION);
+ * tokens they take, once admitted and looked for, what an M/M/1 server makes at four fifths of a
+ * prefill and the step beside it. */
+static bool holds(const sm_serve_job *job, const sm_fleet *f, const sm_serve_search_options *o) {
+    const sm_software *software = job->software ? job->software : sm_software_of(NULL);
+    double looks = larger(1, larger(software->look_steps, software->gather_steps));
+    double waiting_s = software->admission_s + looks * f->tpot_s +
+                       (f->point.ttft_alone_s[1] + f->tpot_s) / (1 - MOST_UTILISATION);
     bool in_time = o->ttft_s > 0 ? f->ttft_p90_s <= o->ttft_s : f->ttft_s <= waiting_s;
     return in_time && f->running + sqrt(f->running) <= f->point.batch &&
            (o->tpot_s <= 0 || f->tpot_p90_s <= o->tpot_s);
@@ -99,7 +104,7 @@ static bool holds(const sm_fleet *f, const sm_serve_search_options *o) {
 /* What holds the limits before what does not, then the fewest chips, then the quickest. */
 static bool is_better_fleet(const sm_serve_job *job, const sm_serve_search_options *o,
                             const sm_fleet *a, const sm_fleet *b) {
-    if (holds(a, o) != holds(b, o)) return holds(a, o);
+    if (holds(job, a, o) != holds(job, b, o)) return holds(job, a, o);
     if (a->chips < b->chips || a->chips > b->chips) return a->chips < b->chips;
     return a->ttft_s + a->tpot_s * job->output < b->ttft_s + b->tpot_s * job->output;
 }
@@ -111,16 +116,16 @@ static sm_status settle_fleet(sm_serve *s, const sm_serve_search_options *o, dou
     const double larger_by = 1.25;
     double too_few = 0;
     sm_status status = load_fleet(s, requests_per_s, f, err);
-    for (int k = 0; status == SM_OK && k < MOST_ENLARGED && !holds(f, o); k++) {
+    for (int k = 0; status == SM_OK && k < MOST_ENLARGED && !holds(&s->job, f, o); k++) {
         too_few = f->replicas;
         set_replicas(f, ceil(f->replicas * larger_by), usd, requests_per_s);
         status = load_fleet(s, requests_per_s, f, err);
     }
-    while (status == SM_OK && too_few > 0 && holds(f, o) && f->replicas - too_few > 1) {
+    while (status == SM_OK && too_few > 0 && holds(&s->job, f, o) && f->replicas - too_few > 1) {
         sm_fleet fewer = *f;
         set_replicas(&fewer, floor((too_few + f->replicas) / 2), usd, requests_per_s);
         status = load_fleet(s, requests_per_s, &fewer, err);
-        if (holds(&fewer, o)) *f = fewer;
+        if (holds(&s->job, &fewer, o)) *f = fewer;
         else too_few = fewer.replicas;
     }
     return status;
@@ -137,8 +142,8 @@ static sm_status settle_replica(sm_serve *s, const sm_serve_search_options *o, d
     for (int i = 0; i <= HALVINGS && !status && low < most; i++) {
         at.utilisation = i ? 0.5 * (low + high) : high;
         status = load_fleet(s, at.utilisation * f->requests_per_s_per_replica, &at, err);
-        if (holds(&at, o)) *f = at;
-        *(holds(&at, o) ? &low : &high) = at.utilisation;
+        if (holds(&s->job, &at, o)) *f = at;
+        *(holds(&s->job, &at, o) ? &low : &high) = at.utilisation;
     }
     return status;
 }
@@ -155,9 +160,8 @@ static sm_status one_copy(const sm_serve_job *job, const sm_calibration *calibra
     return status;
 }
 
-/* The best of what a search found, beside what `best` is already, from the most tokens per chip on:
- * each kind of plan with all the sequences that it may decode at once, which takes no longer where
- * few come. */
+/* The best of what a search found and of `best`, from the most tokens per chip on: each kind of
+ * plan with all the sequences that it may decode at once, which takes no longer where few come. */
 static sm_status try_points(const sm_serve_job *job, const sm_calibration *calibration,
                             const sm_serve_search_options *o, const sm_serve_result *answer,
                             double requests_per_s, sm_fleet *best, sm_error *err) {
@@ -166,25 +170,32 @@ static sm_status try_points(const sm_serve_job *job, const sm_calibration *calib
     if (usd < 0) usd = sm_chip_usd_per_hour(&job->system->chip);
     for (size_t i = answer->n; i-- > 0 && !status;) {
         const sm_serve_point *of = &answer->point[i];
-        sm_serve_point own = *of, *p = &own;
+        sm_serve_point own = *of, *p = &own, full = *of;
         sm_serve *s = NULL;
         bool any = best->replicas > 0, one = requests_per_s <= 0;
-        bool held = !one && any && holds(best, o);
+        bool held = !one && any && holds(job, best, o);
+        bool any_batch = !one && o->ttft_s > 0; /* a loop that begins at once keeps it small */
         double least_chips = requests_per_s * job->output / p->tokens_per_s_per_chip, busiest = 1;
         if (one && p->tokens_per_s_per_chip <= most) break;
-        if (held && least_chips > best->chips) break;
+        if (held && !any_batch && least_chips > best->chips) break;
         if (i + 1 < answer->n && is_same_kind(of, of + 1)) continue;
         if (p->plan.data > 1 && p->plan.expert == 1)
             status = one_copy(job, calibration, p, &s, err);
         sm_fleet f = fleet_of(job, p, usd, requests_per_s, busiest);
-        bool more = held && f.chips > best->chips;
+        bool more = held && !any_batch && f.chips > best->chips;
         if (!status && !more && !s) status = open_worker(job, calibration, p->chips, &s, err);
-        if (!status && !more) status = most_utilisation(s, p, &busiest, err);
+        if (!status && !more) status = most_utilisation(s, p, &full, &busiest, err);
         if (!status) f = fleet_of(job, p, usd, requests_per_s, busiest);
         more = more || (held && f.chips > best->chips);
         if (!status && !more)
             status = one ? settle_replica(s, o, busiest, &f, err)
                          : settle_fleet(s, o, usd, requests_per_s, &f, err);
+        if (!status && any_batch && full.batch > p->batch) {
+            sm_fleet fuller = fleet_of(job, &full, usd, requests_per_s, MOST_UTILISATION);
+            status = settle_fleet(s, o, usd, requests_per_s, &fuller, err);
+            if (more || is_better_fleet(job, o, &fuller, &f)) f = fuller;
+            more = false;
+        }
         sm_serve_free(s);
         if (more) continue;
         double tokens = f.utilisation * p->tokens_per_s_per_chip;

@@ -257,8 +257,8 @@ typedef struct event_times {
     double token_p90_s; /* of nine requests in ten that come at a rate; 0: none */
 } event_times;
 typedef struct point_load {
-    double tpot_s;
-    event_times first; /* the mean alone unless it is simulated */
+    double tpot_s, slowest_s; /* expected; where nothing overlaps */
+    event_times first;        /* the mean alone unless it is simulated */
     double in_flight;
     double request_s; /* between two requests that end */
 } point_load;

@@ -205,7 +205,7 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
     if (plan->pipeline > 1) busy += sends_s(&x, m, &time);
     b->bubble = larger(0, time.total_s - busy);
     b->network_exposed =
-        price->expected_s - b->math - b->memory - b->bubble - b->optimizer - b->other;
+        larger(0, price->expected_s - b->math - b->memory - b->bubble - b->optimizer - b->other);
     if (m * x.latency > 0.5 * price->expected_s) price->bound = SM_BOUND_LATENCY;
     stages_memory(t, plan, p, s, &price->memory);
     price->fits = memory_fits(t, &price->memory);

@@ -90,20 +90,8 @@ static const char *level_title(const asked *q) {
     return "memory";
 }
 
-/* Every index stands in all operands and in the output: the vector unit does the work. */
-static bool on_vector_unit(const asked *q) {
-    const sm_einsum *einsum = &q->einsum;
-    for (int i = 0; i < einsum->indices; i++) {
-        if (sm_index_repeats(einsum, i) >= 0) continue;
-        if (!sm_array_has(&einsum->out, i)) return false;
-        for (int o = 0; o < einsum->operands; o++)
-            if (!sm_array_has(&einsum->in[o], i)) return false;
-    }
-    return q->in.chip->vector_flops_per_s.value > 0.0;
-}
-
-static const char *unit_words(sm_report *r, const asked *q, const sm_roofline *point) {
-    if (on_vector_unit(q)) return "on the vector unit";
+static const char *unit_words(sm_report *r, const sm_roofline *point) {
+    if (point->vector) return "on the vector unit";
     return sm_textf(r, "in %s", sm_dtype_name(point->compute));
 }
 
@@ -144,7 +132,7 @@ static void why_lower(sm_report *r, sm_why *to, const asked *q, const sm_rooflin
     const sm_einsum *einsum = &q->einsum;
     const sm_chip *chip = q->in.chip;
     const sm_fact *peak =
-        on_vector_unit(q) ? &chip->vector_flops_per_s : &chip->flops_per_s[point->compute];
+        point->vector ? &chip->vector_flops_per_s : &chip->flops_per_s[point->compute];
     sm_why *time = sm_page_why(r, to, "lower bound", "max(math, memory)", point->lower_s, "s");
     sm_why *math = sm_page_why(r, time, "math", "FLOPs / peak", point->math_s, "s");
     sm_why *flops = sm_page_why(r, math, "FLOPs", "2 x product of all indices, each once",
@@ -152,7 +140,7 @@ static void why_lower(sm_report *r, sm_why *to, const asked *q, const sm_rooflin
     for (int i = 0; i < einsum->indices; i++)
         if (!einsum->index[i].literal && sm_index_repeats(einsum, i) < 0)
             sm_page_given(r, flops, einsum->index[i].name, einsum->index[i].size, "");
-    sm_page_fact(r, math, sm_textf(r, "peak %s", unit_words(r, q, point)), peak, "FLOP/s");
+    sm_page_fact(r, math, sm_textf(r, "peak %s", unit_words(r, point)), peak, "FLOP/s");
     sm_why *memory = sm_page_why(r, time, "memory", "bytes / bandwidth", point->memory_s, "s");
     sm_why *bytes =
         sm_page_why(r, memory, "bytes moved", "sum over the arrays, each once", point->bytes, "B");
@@ -164,7 +152,7 @@ static void why_lower(sm_report *r, sm_why *to, const asked *q, const sm_rooflin
 
 static void explain(sm_report *r, const asked *q, const sm_roofline *point) {
     const sm_calibration *c = q->in.calibration;
-    bool vector = on_vector_unit(q), narrow = sm_dtype_bytes(point->compute) <= 1.0;
+    bool vector = point->vector, narrow = sm_dtype_bytes(point->compute) <= 1.0;
     r->why = sm_page_why(r, NULL, "expected",
                          vector ? "max(math, memory / efficiency) + launch"
                                 : "max(math / (efficiency x tiles x k / (k + half k)), memory / "
@@ -204,10 +192,10 @@ static void draw(sm_report *r, const asked *q, const char *einsum) {
     const sm_panel panel = {"Roofline",   "FLOPs per byte", "",
                             "",           "FLOP/s",         SM_SCALE_LOG,
                             SM_SCALE_LOG, .n = 2,           .series = series};
-    sm_report_chart(
-        r, &(sm_chart){sm_textf(r, "%s on %s", einsum, q->in.chip->name),
-                       sm_textf(r, "%s, from %s", unit_words(r, q, &q->last), level_title(q)), 1,
-                       &panel});
+    sm_report_chart(r,
+                    &(sm_chart){sm_textf(r, "%s on %s", einsum, q->in.chip->name),
+                                sm_textf(r, "%s, from %s", unit_words(r, &q->last), level_title(q)),
+                                1, &panel});
 }
 
 /* ---- one point or many ---- */
@@ -275,7 +263,7 @@ static sm_status show_point(sm_report *r, asked *q, sm_error *err) {
                 sm_textf(r, "the chip turns at %s", sm_show_number(r, ridge)));
     sm_page_row(r, table, "math", sm_show_seconds(r, point.math_s),
                 sm_textf(r, "at %s %s", sm_show_rate(r, point.peak_flops_per_s, "FLOP/s"),
-                         unit_words(r, q, &point)));
+                         unit_words(r, &point)));
     sm_page_row(
         r, table, "memory", sm_show_seconds(r, point.memory_s),
         sm_textf(r, "at %s from %s", sm_show_rate(r, point.bytes_per_s, "B/s"), level_title(q)));

@@ -81,7 +81,7 @@ static void put_batches(sm_report *r, sm_data *object, const sm_serving_found *a
         sm_put(r, sm_put_object(r, item, "tpot_s"), "lower|expected", p->tpot_s[0], p->tpot_s[1]);
         sm_put(r, item, "tokens_per_s_per_chip|bound", p->tokens_per_s_per_chip,
                sm_serve_bound_name(p->decode.bound));
-        sm_put(r, item, "prefill_s", p->tpot_s[1] - p->tpot_alone_s[1]);
+        sm_put(r, item, "prefill_s", fmax(0, p->tpot_s[1] - p->tpot_alone_s[1]));
         put_step(r, item, "breakdown_s", &p->decode);
     }
 }
