@@ -1,6 +1,8 @@
 /* base: allocation hooks, arenas, errors, random numbers, UTF-8. */
 #include "unit.h"
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "failing_alloc.h"
@@ -268,6 +270,38 @@ static void clean_copies_without_cutting(void **state) {
     assert_int_equal(sm_utf8_clean(NULL, 0, "abc", 3), 0);
 }
 
+typedef struct held {
+    int row;
+    double seconds;
+    const char *name;
+} held;
+
+SM_ORDER(by_row, held, SM_ASCENDING(row))
+SM_ORDER(by_all, held, SM_BY(by_row) SM_DESCENDING(seconds) SM_BY_TEXT(name))
+SM_ORDER(by_product, held, SM_BY_KEY(x->row * x->seconds, y->row * y->seconds))
+SM_ORDER_OF_POINTERS(by_place, held, SM_ASCENDING(row) SM_BY_PLACE)
+SM_ORDER_OF_NUMBERS(by_number, int64_t)
+
+static void orders_are_lists_of_keys(void **state) {
+    held h[] = {{2, 1, "b"}, {1, 1, "b"}, {1, 2, "a"}, {1, 1, "a"}, {1, NAN, "a"}};
+    const held *const p[] = {&h[3], &h[1]};
+    const int64_t far[] = {INT64_MIN, INT64_MAX};
+    (void)state;
+    assert_int_equal(by_all(&h[0], &h[1]), 1);
+    assert_int_equal(by_all(&h[2], &h[1]), -1);
+    assert_int_equal(by_all(&h[1], &h[2]), 1);
+    assert_true(by_all(&h[1], &h[3]) > 0);
+    assert_int_equal(by_all(&h[3], &h[4]), 0); /* what is no number equals all */
+    assert_int_equal(by_product(&h[0], &h[2]), 0);
+    assert_int_equal(by_product(&h[0], &h[1]), 1);
+    assert_int_equal(by_place(&p[0], &p[1]), 1);
+    assert_int_equal(by_place(&p[1], &p[1]), 0);
+    assert_int_equal(by_number(&far[0], &far[1]), -1);
+    qsort(h, 4, sizeof *h, by_all);
+    const char *const sorted[] = {"a", "a", "b", "b"};
+    for (int i = 0; i < 4; i++) assert_string_equal(h[i].name, sorted[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(allocation_is_counted),
@@ -288,6 +322,7 @@ int main(void) {
         cmocka_unit_test(utf8_refuses_malformed_bytes),
         cmocka_unit_test(utf8_widths),
         cmocka_unit_test(clean_copies_without_cutting),
+        cmocka_unit_test(orders_are_lists_of_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -307,15 +307,17 @@ static void no_line_is_wider_than_the_page(void **state) {
 static void json_is_laid_out(void **state) {
     sm_report *r = *state;
     sm_data *shape = sm_data_array(r->arena), *plan = sm_data_object(r->arena);
-    sm_data_put_string(r->data, r->arena, "command", "train");
+    sm_data_put(r->data, r->arena, "command", sm_data_string(r->arena, "train"));
     sm_data_push(shape, sm_data_number(r->arena, 16));
     sm_data_push(shape, sm_data_number(r->arena, 0.1));
     sm_data_put(r->data, r->arena, "shape", shape);
     sm_data_put(r->data, r->arena, "none", sm_data_number(r->arena, (double)NAN));
     sm_data_put(r->data, r->arena, "empty", sm_data_object(r->arena));
-    sm_data_put_string(plan, r->arena, "a long key to fill the line with", "and a long value too");
-    sm_data_put_string(plan, r->arena, "another long key to fill the line", "and another value");
-    sm_data_put_bool(plan, r->arena, "fits", false);
+    sm_data_put(plan, r->arena, "a long key to fill the line with",
+                sm_data_string(r->arena, "and a long value too"));
+    sm_data_put(plan, r->arena, "another long key to fill the line",
+                sm_data_string(r->arena, "and another value"));
+    sm_data_put(plan, r->arena, "fits", sm_data_bool(r->arena, false));
     sm_data_put(r->data, r->arena, "plan", plan);
     expect(r, JSON, 0,
            "{\n"
@@ -333,7 +335,8 @@ static void json_is_laid_out(void **state) {
 
 static void json_escapes(void **state) {
     sm_report *r = *state;
-    sm_data_put_string(r->data, r->arena, "k\"", "\\ \b\f\n\r\t \x01\x1f\x7f é \xff\xC3");
+    sm_data_put(r->data, r->arena, "k\"",
+                sm_data_string(r->arena, "\\ \b\f\n\r\t \x01\x1f\x7f é \xff\xC3"));
     expect(
         r, JSON, 0,
         "{\n"

@@ -21,9 +21,9 @@ static int teardown(void **state) {
 static void objects_keep_their_order(void **state) {
     sm_arena *arena = *state;
     sm_data *object = sm_data_object(arena);
-    assert_true(sm_data_put_number(object, arena, "b", 2));
-    assert_true(sm_data_put_string(object, arena, "a", "text"));
-    assert_true(sm_data_put_bool(object, arena, "c", true));
+    assert_true(sm_data_put(object, arena, "b", sm_data_number(arena, 2)));
+    assert_true(sm_data_put(object, arena, "a", sm_data_string(arena, "text")));
+    assert_true(sm_data_put(object, arena, "c", sm_data_bool(arena, true)));
     const sm_data *child = object->first;
     assert_string_equal(child->key, "b");
     assert_string_equal(child->next->key, "a");
@@ -41,7 +41,7 @@ static void keys_and_strings_are_copied(void **state) {
     sm_arena *arena = *state;
     char key[] = "key", text[] = "text";
     sm_data *object = sm_data_object(arena);
-    sm_data_put_string(object, arena, key, text);
+    sm_data_put(object, arena, key, sm_data_string(arena, text));
     key[0] = text[0] = 'X';
     assert_string_equal(sm_data_get(object, "key")->string, "text");
 }
@@ -157,7 +157,8 @@ static void fill(sm_report *r) {
         if (!sm_table_row(table, r->arena, (const char *[]){long_text})) r->out_of_memory = true;
     sm_report_bar(r, long_text, long_text, 1, 1, &(sm_bar_part){long_text, 1});
     if (!sm_why_node(r->arena, long_text, long_text, 1, "s")) r->out_of_memory = true;
-    if (!sm_data_put_string(r->data, r->arena, long_text, long_text)) r->out_of_memory = true;
+    if (!sm_data_put(r->data, r->arena, long_text, sm_data_string(r->arena, long_text)))
+        r->out_of_memory = true;
 }
 
 /* Whichever allocation fails, the report knows that it is not whole. */
@@ -179,7 +180,7 @@ static sm_data *sample(sm_arena *arena) {
     bool done = sm_data_push(list, sm_data_number(arena, 0.1)) &&
                 sm_data_push(list, sm_data_number(arena, 1e14)) &&
                 sm_data_push(list, sm_data_bool(arena, false)) &&
-                sm_data_put_string(object, arena, "a \"key\"", "t\nx\x01\xff") &&
+                sm_data_put(object, arena, "a \"key\"", sm_data_string(arena, "t\nx\x01\xff")) &&
                 sm_data_put(object, arena, "list", list) &&
                 sm_data_put(object, arena, "none", sm_data_object(arena));
     return done ? object : NULL;
@@ -256,9 +257,28 @@ static void tables_stand_where_their_rows_begin(void **state) {
     sm_report_free(r);
 }
 
+static void dots_lead_into_objects(void **state) {
+    sm_report *r = sm_report_new();
+    const char *const keys[] = {"a.b.c", "d", "a.b.e", "a.f"};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const char *key = keys[i];
+        sm_data *object = sm_put_nested(r, r->data, &key);
+        assert_int_equal(strlen(key), 1);
+        sm_put(r, object, key, i);
+    }
+    char *text;
+    size_t n;
+    assert_int_equal(sm_json_format(r->data, SM_JSON_LINE, r->arena, &text, &n, NULL), SM_OK);
+    assert_string_equal(text, "{\"a\":{\"b\":{\"c\":0,\"e\":2},\"f\":3},\"d\":1}");
+    assert_null(sm_put_nested(r, NULL, &(const char *){"a.b"}));
+    sm_report_free(r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_stand_where_their_rows_begin),
+        cmocka_unit_test(dots_lead_into_objects),
         cmocka_unit_test_setup_teardown(objects_keep_their_order, setup, teardown),
         cmocka_unit_test_setup_teardown(keys_and_strings_are_copied, setup, teardown),
         cmocka_unit_test_setup_teardown(arrays_grow, setup, teardown),

@@ -191,5 +191,32 @@ static inline uint64_t sm_hash_mixed(uint64_t hash, uint64_t word) {
 }
 /* The hash of n bytes, eight at a time. */
 uint64_t sm_hash_bytes(const void *bytes, size_t n);
+
+/* ---- orders, for qsort and bsearch ----
+ * SM_ORDER(by_start, event, SM_ASCENDING(start_s) SM_DESCENDING(end_s) SM_BY_TEXT(name)) is the
+ * comparison by_start of elements x and y of type event; the first key that differs decides.
+ * SM_BY_KEY(x->a * x->b, y->a * y->b): another key; SM_BY(other): as the order `other` has it;
+ * SM_BY_PLACE: as they lie in memory. What is not a number equals all. */
+#define SM_ORDER(name, type, keys)                                                                 \
+    static int name(const void *a, const void *b) {                                                \
+        const type *x = a, *y = b;                                                                 \
+        keys return 0;                                                                             \
+    }
+/* The same of pointers to the type. */
+#define SM_ORDER_OF_POINTERS(name, type, keys)                                                     \
+    static int name(const void *a, const void *b) {                                                \
+        const type *x = *(const type *const *)a, *y = *(const type *const *)b;                     \
+        keys return 0;                                                                             \
+    }
+#define SM_ORDER_OF_NUMBERS(name, type) SM_ORDER(name, type, SM_BY_KEY(*x, *y))
+#define SM_BY_KEY(p, q)                                                                            \
+    if (((p) > (q)) - ((p) < (q))) return ((p) > (q)) - ((p) < (q));
+#define SM_ASCENDING(key) SM_BY_KEY(x->key, y->key)
+#define SM_DESCENDING(key) SM_BY_KEY(y->key, x->key)
+#define SM_BY_PLACE SM_BY_KEY(x, y)
+#define SM_BY(order)                                                                               \
+    if (order(x, y)) return order(x, y);
+#define SM_BY_TEXT(key)                                                                            \
+    if (strcmp(x->key, y->key)) return strcmp(x->key, y->key);
 SM_DECLARATIONS_END
 #endif

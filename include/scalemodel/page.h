@@ -45,6 +45,9 @@ sm_data *sm_put_object(sm_report *r, sm_data *parent, const char *key);
 /* Put an empty array, as sm_put_object puts an object. Returns it, to be filled; NULL when out of
  * memory. */
 sm_data *sm_put_array(sm_report *r, sm_data *parent, const char *key);
+/* Where "a.b.c" goes: into the object b of the object a of this one, made where they are not there.
+ * *key moves to what it is called there. NULL when out of memory. */
+sm_data *sm_put_nested(sm_report *r, sm_data *object, const char **key);
 /* What a field is given: a number, a text or a truth, as its C type tells. */
 typedef struct sm_field {
     sm_data_kind kind; /* SM_DATA_NUMBER, SM_DATA_STRING or SM_DATA_BOOL */

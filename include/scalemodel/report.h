@@ -42,12 +42,6 @@ sm_data *sm_data_bool(sm_arena *arena, bool truth);
 /* Append a value to an object under a key, which is copied and not compared with those there. False
  * when out of memory, or when object, key or value is NULL or object is no object. */
 bool sm_data_put(sm_data *object, sm_arena *arena, const char *key, sm_data *value);
-/* Put a number under a key: sm_data_put of sm_data_number. */
-bool sm_data_put_number(sm_data *object, sm_arena *arena, const char *key, double value);
-/* Put a copy of a text under a key: sm_data_put of sm_data_string. */
-bool sm_data_put_string(sm_data *object, sm_arena *arena, const char *key, const char *text);
-/* Put true or false under a key: sm_data_put of sm_data_bool. */
-bool sm_data_put_bool(sm_data *object, sm_arena *arena, const char *key, bool truth);
 /* Append a value to an array. False when either is NULL or array is no array. */
 bool sm_data_push(sm_data *array, sm_data *value);
 /* The value under a key of an object. NULL if absent, or when it is no object. */

@@ -71,6 +71,8 @@ sm_status sm_run_all_gather(sm_communicator *c, const void *send, size_t bytes, 
 /* Replace `count` elements by their sum over the group, on every rank. */
 sm_status sm_run_all_reduce(sm_communicator *c, void *in_place, size_t count, sm_element element,
                             sm_error *err);
+/* Replace each of n numbers by the largest over the group; NaN where a rank has one. */
+sm_status sm_run_largest(sm_communicator *c, double *number, int n, sm_error *err);
 /* Copy `bytes` bytes of rank root to every rank, in place. */
 sm_status sm_run_broadcast(sm_communicator *c, void *in_place, size_t bytes, int root,
                            sm_error *err);

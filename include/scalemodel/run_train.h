@@ -228,7 +228,7 @@ sm_status sm_trainer_save_dealt(sm_trainer *t, sm_train_visit visit, void *conte
 /* What sm_trainer_save_dealt (or, not dealt, sm_trainer_save) will gather where: visit is called
  * for every array, without data, on every rank alike. The status of visit, or SM_INTERNAL when out
  * of memory. */
-sm_status sm_trainer_list(const sm_trainer *t, bool dealt, sm_train_visit visit, void *context,
+sm_status sm_trainer_list(sm_trainer *t, bool dealt, sm_train_visit visit, void *context,
                           sm_error *err);
 /* Load every array, on every rank: find fills array->data (array->size says how large) with what it
  * owns; it is only read. Without moments a new trainer keeps those of its beginning. The status of

@@ -32,19 +32,18 @@ static line_sizes sizes_of(const sm_text_lines *lines, const sm_text_line *line,
 /* "67.1M weights, 550 GFLOP": of one sequence. */
 static const char *comment(void *with, int kind, const sm_text_lines *lines, int line, bool inside,
                            sm_arena *arena) {
-    char params[32], kept[32], flops[32];
-    (void)kind;
+    (void)kind, (void)arena;
     if (line < 0 || (lines->line[line].kernel >= 0 && !inside)) return "";
     const sm_text_line *l = &lines->line[line];
     const sm_program_told *told = with;
     line_sizes sizes = sizes_of(lines, l, told->phase != SM_TEXT_TRAIN);
-    sm_format_count(params, sizeof params, sizes.params);
-    sm_format_count(kept, sizeof kept, sizes.kept);
-    sm_format_rate(flops, sizeof flops, l->matrix_flops, "FLOP");
     bool has = sizes.params > 0, keeps = sizes.kept > 0, works = l->matrix_flops > 0;
-    return sm_arena_printf(arena, "%s%s%s%s%s%s%s", has ? params : "", has ? " weights" : "",
-                           has && (keeps || works) ? ", " : "", keeps ? kept : "",
-                           keeps ? " kept" : "", keeps && works ? ", " : "", works ? flops : "");
+    sm_report *r = told->report;
+    return sm_textf(r, "%s%s%s%s%s%s%s", has ? sm_show_count(r, sizes.params) : "",
+                    has ? " weights" : "", has && (keeps || works) ? ", " : "",
+                    keeps ? sm_show_count(r, sizes.kept) : "", keeps ? " kept" : "",
+                    keeps && works ? ", " : "",
+                    works ? sm_show_rate(r, l->matrix_flops, "FLOP") : "");
 }
 
 static void put_line(const sm_program_told *told, sm_data *list, int kind,

@@ -243,10 +243,7 @@ sm_status sm_chain_shardings(const sm_chain_input *input, int array, int most, s
     return status;
 }
 
-static int cheaper(const void *a, const void *b) {
-    const sm_chain_plan *x = a, *y = b;
-    return (x->expected_s > y->expected_s) - (x->expected_s < y->expected_s);
-}
+SM_ORDER(cheaper, sm_chain_plan, SM_ASCENDING(expected_s))
 
 /* ---- every order of one product ---- */
 

@@ -23,40 +23,36 @@ static bool element_of(const hlo_reader *r, sm_span span, sm_module_element *out
     return false;
 }
 
-/* [2,<=8,?]: a bound counts as the size. */
-static bool dimensions(hlo_reader *r, sm_module_shape *shape) {
+/* [2,<=8,?], where a bound counts as the size; (8,*), of a tile, where '*' joins a dimension with
+ * the one after it. What is of no size counts as 1. */
+static bool sizes(hlo_reader *r, bool tile, sm_module_list *out) {
     r->numbers.n = 0;
-    while (!hlo_accept(r, ']')) {
-        if (r->numbers.n && !hlo_expect(r, ',', "between sizes")) return false;
-        if (hlo_accept(r, '<') && !hlo_expect(r, '=', "after '<'")) return false;
+    while (!hlo_accept(r, tile ? ')' : ']')) {
         int64_t size = 1, *number;
-        if (!hlo_accept(r, '?') && (!hlo_number(r, &size) || size < 0))
-            return hlo_fail_here(r, "expected the size of a dimension");
-        if (r->numbers.n == HLO_MOST_RANK)
+        if (r->numbers.n && !hlo_expect(r, ',', tile ? "between sizes of a tile" : "between sizes"))
+            return false;
+        if (!tile && hlo_accept(r, '<') && !hlo_expect(r, '=', "after '<'")) return false;
+        if (!hlo_accept(r, tile ? '*' : '?') && (!hlo_number(r, &size) || size < tile))
+            return hlo_fail_here(r, tile ? "expected the size of a tile"
+                                         : "expected the size of a dimension");
+        if (!tile && r->numbers.n == HLO_MOST_RANK)
             return hlo_fail(r, (sm_span){r->at, 1}, "an array has more than %d dimensions",
                             HLO_MOST_RANK);
         if (!(number = hlo_push(r, &r->numbers, sizeof *number))) return false;
         *number = size;
     }
-    return hlo_keep_numbers(r, &shape->dim);
+    return hlo_keep_numbers(r, out);
 }
 
-/* T(8,128)(2,1): '*' joins a dimension with the one after it, and counts as size 1 here. */
+/* T(8,128)(2,1) */
 static bool tiles(hlo_reader *r, sm_module_shape *shape) {
     while (hlo_accept(r, '(')) {
-        r->numbers.n = 0;
-        while (!hlo_accept(r, ')')) {
-            if (r->numbers.n && !hlo_expect(r, ',', "between sizes of a tile")) return false;
-            int64_t size = 1, *number;
-            if (!hlo_accept(r, '*') && (!hlo_number(r, &size) || size < 1))
-                return hlo_fail_here(r, "expected the size of a tile");
-            if (!(number = hlo_push(r, &r->numbers, sizeof *number))) return false;
-            *number = size;
-        }
+        sm_module_list tile;
+        if (!sizes(r, true, &tile)) return false;
         if (shape->tiles == SM_MODULE_TILES)
             return hlo_fail(r, (sm_span){r->at - 1, 1}, "a layout has more than %d tiles",
                             SM_MODULE_TILES);
-        if (!hlo_keep_numbers(r, &shape->tile[shape->tiles++])) return false;
+        shape->tile[shape->tiles++] = tile;
     }
     return true;
 }
@@ -148,7 +144,8 @@ static const sm_module_shape *array(hlo_reader *r) {
                  near);
         return NULL;
     }
-    if (!hlo_expect(r, '[', "after the type of an array") || !dimensions(r, shape)) return NULL;
+    if (!hlo_expect(r, '[', "after the type of an array") || !sizes(r, false, &shape->dim))
+        return NULL;
     /* At the start of a computation's body a brace stands apart. */
     if (r->at < r->source->length && r->source->text[r->at] == '{') {
         r->at++;

@@ -426,10 +426,7 @@ static bool note_location(mlir_reader *m) {
     return true;
 }
 
-static int by_number(const void *a, const void *b) {
-    const mlir_location *x = a, *y = b;
-    return (x->number > y->number) - (x->number < y->number);
-}
+SM_ORDER(by_number, mlir_location, SM_ASCENDING(number))
 
 /* module @name attributes {mhlo.num_partitions = 8 : i32} { */
 static bool module_head(mlir_reader *m) {

@@ -1,4 +1,5 @@
 /* StableHLO: types of arrays, shardings of Shardy (sdy), locations of the source. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "mlir_reader.h"
@@ -218,15 +219,12 @@ bool mlir_location_of(mlir_reader *m, mlir_location *out) {
     return !r->status;
 }
 
+SM_ORDER(by_number, mlir_location, SM_ASCENDING(number))
+
 static const mlir_location *numbered(const mlir_reader *m, int64_t number) {
-    const mlir_location *list = m->locations.item;
-    size_t low = 0, high = m->locations.n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (list[middle].number < number) low = middle + 1;
-        else high = middle;
-    }
-    return low < m->locations.n && list[low].number == number ? &list[low] : NULL;
+    const mlir_location key = {.number = number};
+    if (m->locations.n == 0) return NULL;
+    return bsearch(&key, m->locations.item, m->locations.n, sizeof key, by_number);
 }
 
 void mlir_place(mlir_reader *m, sm_instruction *it) {

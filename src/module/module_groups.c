@@ -12,20 +12,6 @@ static bool is_order(sm_module_list order) {
     return true;
 }
 
-/* Strides of the transposed array, and its sizes, the slowest first. */
-static void transposed(sm_module_list sizes, sm_module_list order, int64_t *size, int64_t *stride) {
-    int64_t by[RANK], step = 1;
-    for (int i = sizes.n - 1; i >= 0; i--) {
-        by[i] = step;
-        step *= sizes.at[i];
-    }
-    for (int i = 0; i < sizes.n; i++) {
-        int64_t from = order.n ? order.at[i] : i;
-        size[i] = sizes.at[from];
-        stride[i] = by[from];
-    }
-}
-
 module_groups_made module_groups_of_order(sm_arena *arena, sm_module_list sizes,
                                           sm_module_list order, int64_t group,
                                           sm_module_groups *out) {
@@ -37,7 +23,17 @@ module_groups_made module_groups_of_order(sm_arena *arena, sm_module_list sizes,
         all *= sizes.at[i];
     }
     if (group < 1 || all % group) return MODULE_GROUPS_WRONG;
-    transposed(sizes, order, size, stride);
+    /* Strides of the transposed array, and its sizes, the slowest first. */
+    int64_t by[RANK], step = 1;
+    for (int i = sizes.n - 1; i >= 0; i--) {
+        by[i] = step;
+        step *= sizes.at[i];
+    }
+    for (int i = 0; i < sizes.n; i++) {
+        int64_t from = order.n ? order.at[i] : i;
+        size[i] = sizes.at[from];
+        stride[i] = by[from];
+    }
     int32_t *member = sm_arena_array(arena, (size_t)all, sizeof *member);
     if (!member) return MODULE_GROUPS_NO_MEMORY;
     for (int64_t n = 0; n < all; n++) {

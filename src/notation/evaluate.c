@@ -75,8 +75,7 @@ const char *values_kind_name(const value *v) {
 
 sm_status values_fail(const scope *s, const value *v, sm_span span, const char *format, ...) {
     const json_value *json = v ? v->json : NULL;
-    sm_span place = json ? json_place(json) : span;
-    if (json && json->kind == IS_OBJECT) place.length = 1;
+    sm_span place = json ? json_head(json) : span;
     va_list args;
     va_start(args, format);
     sm_status status = sm_vfail_at(s->err, json ? s->config : s->source, place, format, args);
@@ -132,13 +131,8 @@ static sm_status element_of(scope *s, const tree *t, value *out) {
         return SM_OK;
     case VALUE_WORD: *out = letter_of(of.word, at.number, of.json); return SM_OK;
     case VALUE_OBJECT: *out = values_of_json(member_called(of.json, at.number)); return SM_OK;
-    case VALUE_NONE:
-    case VALUE_TRUTH:
-    case VALUE_NUMBER:
-    case VALUE_TEXT:
-    case VALUE_OPERATOR: *out = of; break;
+    default: *out = of; return SM_OK;
     }
-    return SM_OK;
 }
 
 /* "3,4,5" holds 4: some configs write lists so. */
@@ -166,14 +160,8 @@ static bool holds(const value *all, const value *one) {
         if (one->kind == VALUE_NUMBER) return word_lists(all->word, one->number);
         return one->kind == VALUE_WORD && strstr(all->word, one->word);
     case VALUE_OBJECT: return one->kind == VALUE_WORD && json_get(all->json, one->word);
-    case VALUE_NONE:
-    case VALUE_TRUTH:
-    case VALUE_NUMBER:
-    case VALUE_TEXT:
-    case VALUE_OPERATOR:
-    case VALUE_RULE: break;
+    default: return false;
     }
-    return false;
 }
 
 /* ---- arithmetic ---- */

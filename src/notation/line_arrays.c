@@ -3,15 +3,6 @@
 
 #include <math.h>
 
-sm_status line_wrong(const line_maker *m, const line_call *c, sm_span span, const char *format,
-                     ...) {
-    va_list args;
-    va_start(args, format);
-    sm_status status = sm_vfail_at(m->err, c->text->source, span, format, args);
-    va_end(args);
-    return status;
-}
-
 /* ---- dimensions ---- */
 
 const value *line_binding(const line_maker *m, const char *label, const char *name) {

@@ -3,8 +3,7 @@
 #include "made.h"
 
 /* An error where the text has the span. */
-sm_status line_wrong(const line_maker *m, const line_call *c, sm_span span, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+#define line_wrong(m, c, span, ...) sm_fail_at((m)->err, (c)->text->source, span, __VA_ARGS__)
 /* The size of a dimension, in a text; none: it is not there. */
 sm_status line_size(line_maker *m, const line_call *c, const char *dim, sm_span span, value *out);
 /* The dimension by name, with a size. */

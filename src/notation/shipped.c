@@ -43,12 +43,7 @@ static const family_name *find_row(bool family, const char *name, size_t length)
 
 bool library_shipped_family(const char *name) { return find_row(true, name, strlen(name)) != NULL; }
 
-static int in_order_of_reading(const void *one, const void *other) {
-    const family_name *a = *(const family_name *const *)one,
-                      *b = *(const family_name *const *)other;
-    if (a->statement != b->statement) return a->statement < b->statement ? -1 : 1;
-    return a->at < b->at ? -1 : a->at > b->at;
-}
+SM_ORDER_OF_POINTERS(in_order_of_reading, family_name, SM_ASCENDING(statement) SM_ASCENDING(at))
 
 sm_status library_shipped_families(sm_arena *arena, const char *const **name, size_t *n,
                                    sm_error *err) {

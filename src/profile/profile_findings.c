@@ -181,12 +181,7 @@ static void launches(found *f, const sm_profile_op *op) {
 
 /* ---- all ---- */
 
-static int by_seconds(const void *a, const void *b) {
-    const sm_profile_finding *x = a, *y = b;
-    if (x->seconds != y->seconds) return x->seconds < y->seconds ? 1 : -1;
-    int what = strcmp(x->what, y->what);
-    return what ? what : strcmp(x->about, y->about);
-}
+SM_ORDER(by_seconds, sm_profile_finding, SM_DESCENDING(seconds) SM_BY_TEXT(what) SM_BY_TEXT(about))
 
 sm_status profile_findings(profile_made *made, sm_error *err) {
     found f = {.made = made, .arena = made->arena};

@@ -5,10 +5,7 @@
 
 #include "profile_made.h"
 
-static int by_number(const void *a, const void *b) {
-    int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-    return (x > y) - (x < y);
-}
+SM_ORDER_OF_NUMBERS(by_number, int32_t)
 
 /* A group whose members are n at stride s, those again at a longer stride, and so on. */
 static void cuts_of_group(sm_mesh_cuts *c, int32_t *member, int size) {

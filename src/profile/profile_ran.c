@@ -124,11 +124,7 @@ static void propose_kernels(candidates *c) {
     }
 }
 
-static int by_seconds(const void *a, const void *b) {
-    const sm_profile_finding *x = a, *y = b;
-    if (x->seconds != y->seconds) return x->seconds < y->seconds ? 1 : -1;
-    return strcmp(x->what, y->what);
-}
+SM_ORDER(by_seconds, sm_profile_finding, SM_DESCENDING(seconds) SM_BY_TEXT(what))
 
 static bool find(ran_made *m) {
     candidates c = {.made = m};

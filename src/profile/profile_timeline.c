@@ -194,10 +194,7 @@ static bool add_op(timeline *t, const sm_instruction *it, bool copies) {
     return true;
 }
 
-static int by_channel(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
+SM_ORDER_OF_NUMBERS(by_channel, int64_t)
 
 /* The channels that fusions start: what carries one on may stand in another computation, the body
  * of a loop between the start and the end. */

@@ -7,6 +7,7 @@
 
 #include "framework.h"
 #include "scalemodel/json.h"
+#include "scalemodel/page.h"
 
 enum { MOST_QUANTITIES = 96 };
 
@@ -279,26 +280,27 @@ static sm_status write_plan(reading *r) {
 
 /* ---- the model ---- */
 
-static bool add_field(reading *r, sm_data *config, const quantity *q) {
-    const char *key = q->name + strlen("config.");
-    if (q->value.kind == VALUE_NUMBER)
-        return sm_data_put_number(config, r->arena, key, q->value.number);
-    if (strcmp(q->value.text, "true") == 0 || strcmp(q->value.text, "false") == 0)
-        return sm_data_put_bool(config, r->arena, key, q->value.text[0] == 't');
-    return sm_data_put_string(config, r->arena, key, q->value.text);
+static void add_field(sm_report *r, sm_data *config, const quantity *q) {
+    const char *key = q->name + strlen("config."), *text = q->value.text;
+    if (q->value.kind == VALUE_NUMBER) sm_put(r, config, key, q->value.number);
+    else if (strcmp(text, "true") == 0 || strcmp(text, "false") == 0)
+        sm_put(r, config, key, (bool)(text[0] == 't'));
+    else sm_put(r, config, key, text);
 }
 
 /* Quantities called config.X are fields of a config.json. */
 static sm_status write_config(reading *r) {
+    sm_report to = {.arena = r->arena};
     sm_data *config = sm_data_object(r->arena);
     char *text;
     size_t length;
     bool typed = false;
     for (int i = 0; i < r->quantities; i++) {
         if (strncmp(r->quantity[i].name, "config.", strlen("config.")) != 0) continue;
-        if (!add_field(r, config, &r->quantity[i])) return sm_fail_memory(r->err);
+        add_field(&to, config, &r->quantity[i]);
         typed |= strcmp(r->quantity[i].name, "config.model_type") == 0;
     }
+    if (to.out_of_memory) return sm_fail_memory(r->err);
     if (!typed) return SM_OK; /* not enough to say which model it is */
     sm_status status = sm_json_format(config, SM_JSON_PAGE, r->arena, &text, &length, r->err);
     r->out->config = status ? NULL : text;

@@ -5,6 +5,7 @@
 
 #include "framework.h"
 #include "scalemodel/json.h"
+#include "scalemodel/page.h"
 
 typedef enum written_form {
     AS_ARGUMENTS,
@@ -22,10 +23,9 @@ enum { MOST_LETS = 32 };
 typedef struct writing {
     const sm_framework *f;
     const sm_recipe_job *job;
-    sm_arena *arena;
+    sm_report r; /* of which the arena alone is used, and whether memory ran out */
     FILE *out;
     written_form form;
-    bool out_of_memory;
     char table[128];          /* of TOML and YAML: what the last key stood under */
     sm_data *root, *comments; /* of JSON */
     expression_value let[MOST_LETS];
@@ -45,7 +45,7 @@ static expression_value plan_value_of(const writing *w, sm_plan_key key) {
         return value_number(number);
     bool is_switch = row->words.n == 2 && strcmp(row->words.word[1], "on") == 0;
     if (is_switch) return value_number(strcmp(text, "on") == 0);
-    return value_text(sm_arena_copy(w->arena, text, strlen(text)));
+    return value_text(sm_arena_copy(w->r.arena, text, strlen(text)));
 }
 
 /* Do heads norm their queries? */
@@ -55,7 +55,7 @@ static bool norms_queries(const writing *w) {
     for (int k = 0; a && k < sm_architecture_kinds(a); k++) {
         const sm_text_lines_of of = {.kind = k, .T = 1, .S = 1};
         const sm_text_lines *lines;
-        if (sm_architecture_lines(a, &of, w->arena, &lines, &why)) continue;
+        if (sm_architecture_lines(a, &of, w->r.arena, &lines, &why)) continue;
         for (int i = 0; i < lines->arrays; i++)
             if (lines->array[i].norm && strcmp(lines->array[i].name, "mixer.nq") == 0) return true;
     }
@@ -93,8 +93,8 @@ static expression_value chunks_value(const writing *w) {
     const sm_plan *plan = w->job->plan;
     bool dual = plan->schedule == SM_SCHEDULE_DUALPIPE;
     int chunks = plan->pipeline * (dual ? 1 : plan->virtual_stages);
-    int *of = sm_arena_array(w->arena, (size_t)chunks, sizeof *of);
-    char *text = sm_arena_alloc(w->arena, 8 * (size_t)chunks + 8);
+    int *of = sm_arena_array(w->r.arena, (size_t)chunks, sizeof *of);
+    char *text = sm_arena_alloc(w->r.arena, 8 * (size_t)chunks + 8);
     size_t n = 0;
     if (!of || !text) return (expression_value){.kind = VALUE_ABSENT};
     sm_plan_layout_fill(plan, w->job->model->L, chunks, of);
@@ -110,7 +110,7 @@ static expression_value hub_value(const writing *w, const char *name) {
     const sm_catalogue_entry *entry = sm_catalogue_find(name, strlen(name));
     const char *left = entry ? entry->aliases : NULL, *word;
     for (size_t n; left && (n = sm_next_word(&left, &word)) > 0;)
-        if (memchr(word, '/', n)) return value_text(sm_arena_copy(w->arena, word, n));
+        if (memchr(word, '/', n)) return value_text(sm_arena_copy(w->r.arena, word, n));
     return (expression_value){.kind = VALUE_ABSENT};
 }
 
@@ -146,7 +146,7 @@ static expression_value job_value(const writing *w, const char *name) {
     if (strcmp(name, "plan") != 0 && strcmp(name, "job") != 0) return model_value(w, name);
     sm_plan_format(j->plan, j->system->torus_dims, text, sizeof text);
     bool whole = name[0] == 'j';
-    return value_text(sm_arena_printf(w->arena, "%s%s%s%s%s", whole ? j->model->name : "",
+    return value_text(sm_arena_printf(w->r.arena, "%s%s%s%s%s", whole ? j->model->name : "",
                                       whole ? " on " : "", whole ? j->system->text : "",
                                       whole ? ": " : "", text));
 }
@@ -164,7 +164,7 @@ static expression_value lookup(const void *context, const char *name) {
 }
 
 static expression_value work(writing *w, const expression *e) {
-    return expression_work(e, lookup, w, w->arena, &w->out_of_memory);
+    return expression_work(e, lookup, w, w->r.arena, &w->r.out_of_memory);
 }
 
 /* ---- lines with {formulas} ---- */
@@ -192,7 +192,7 @@ static sm_status put_line(writing *w, const char *line, sm_error *err) {
             continue;
         }
         const expression *e;
-        sm_status status = expression_parse(&source, (sm_span){at + 1, inner}, w->arena, &e, err);
+        sm_status status = expression_parse(&source, (sm_span){at + 1, inner}, w->r.arena, &e, err);
         if (status) return status;
         expression_value value = work(w, e);
         at += inner + 2;
@@ -290,25 +290,13 @@ static void put_setting(writing *w, const framework_key *k, expression_value v) 
     else fprintf(w->out, "%s\n", setting);
 }
 
-static sm_data *member(const writing *w, sm_data *object, const char *name) {
-    for (sm_data *at = object->first; at; at = at->next)
-        if (strcmp(at->key, name) == 0) return at;
-    sm_data *made = sm_data_object(w->arena);
-    return sm_data_put(object, w->arena, name, made) ? made : NULL;
-}
-
 /* "zero_optimization.stage" is a field of an object in the object. */
 static void put_json(writing *w, const framework_key *k, expression_value v) {
-    sm_data *object = w->root;
-    const char *at = k->key;
-    for (const char *dot; object && (dot = strchr(at, '.')) != NULL; at = dot + 1) {
-        const char *name = sm_arena_copy(w->arena, at, (size_t)(dot - at));
-        object = name ? member(w, object, name) : NULL;
-    }
-    bool put = k->type == TYPE_SWITCH   ? sm_data_put_bool(object, w->arena, at, value_holds(v))
-               : v.kind == VALUE_NUMBER ? sm_data_put_number(object, w->arena, at, v.number)
-                                        : sm_data_put_string(object, w->arena, at, v.text);
-    if (!put) w->out_of_memory = true;
+    const char *key = k->key;
+    sm_data *object = sm_put_nested(&w->r, w->root, &key);
+    if (k->type == TYPE_SWITCH) sm_put(&w->r, object, key, value_holds(v));
+    else if (v.kind == VALUE_NUMBER) sm_put(&w->r, object, key, v.number);
+    else sm_put(&w->r, object, key, v.text);
 }
 
 /* Does the framework of its own, before one it is like, have a key of this name? */
@@ -334,17 +322,14 @@ static void put_settings(writing *w) {
 /* ---- what cannot be said ---- */
 
 static void put_comment(writing *w, const char *text) {
-    if (!text) w->out_of_memory = true;
-    if (!text) return;
-    if (w->form == AS_JSON) {
-        if (!sm_data_push(w->comments, sm_data_string(w->arena, text))) w->out_of_memory = true;
-    } else fprintf(w->out, "# %s\n", text);
+    if (w->form == AS_JSON) sm_put(&w->r, w->comments, NULL, text);
+    else fprintf(w->out, "# %s\n", text);
 }
 
 static void put_limit(writing *w, int *said, const char *what, const char *because) {
     if ((*said)++ == 0) put_comment(w, "What this framework cannot be told of the plan:");
     const char *colon = what[0] && because[0] ? ": " : "";
-    put_comment(w, sm_arena_printf(w->arena, "- %s%s%s", what, colon, because));
+    put_comment(w, sm_textf(&w->r, "- %s%s%s", what, colon, because));
 }
 
 /* Rules that the plan is against, and what else the framework says it cannot. */
@@ -371,22 +356,21 @@ static int put_limits(writing *w) {
 
 /* JSON has no comments: they are an array of their own, which its readers pass over. */
 static sm_status write_json(writing *w, int *cannot, sm_error *err) {
-    w->root = sm_data_object(w->arena);
-    w->comments = sm_data_array(w->arena);
-    if (!w->root || !w->comments) return sm_fail_memory(err);
+    w->root = sm_data_object(w->r.arena);
+    if (!w->root) return sm_fail_memory(err);
     put_settings(w);
+    w->comments = sm_put_array(&w->r, w->root, "_scalemodel");
     const sm_recipe_job *j = w->job;
-    put_comment(w, sm_arena_printf(w->arena, "%s %s", w->f->title, w->f->version));
-    put_comment(w, sm_arena_printf(w->arena, "%s on %s", j->model->name, j->system->text));
-    put_comment(w, sm_arena_printf(w->arena, "predicted: %s", j->predicted ? j->predicted : ""));
+    put_comment(w, sm_textf(&w->r, "%s %s", w->f->title, w->f->version));
+    put_comment(w, sm_textf(&w->r, "%s on %s", j->model->name, j->system->text));
+    put_comment(w, sm_textf(&w->r, "predicted: %s", j->predicted ? j->predicted : ""));
     for (int i = 0; i < w->f->keys; i++) {
         const framework_key *k = &w->f->key[i];
         if (!k->write || work(w, k->write).kind == VALUE_ABSENT) continue;
-        put_comment(w, sm_arena_printf(w->arena, "%s: %s", k->key, k->about));
+        put_comment(w, sm_textf(&w->r, "%s: %s", k->key, k->about));
     }
     *cannot = put_limits(w);
-    if (!sm_data_put(w->root, w->arena, "_scalemodel", w->comments)) w->out_of_memory = true;
-    return w->out_of_memory ? SM_OK : sm_json_write(w->out, w->root, SM_JSON_PAGE, err);
+    return w->r.out_of_memory ? SM_OK : sm_json_write(w->out, w->root, SM_JSON_PAGE, err);
 }
 
 static sm_status write_all(writing *w, int *cannot, sm_error *err) {
@@ -420,11 +404,11 @@ sm_status sm_recipe_write(const sm_framework *framework, const sm_recipe_job *jo
     if (framework->use != job->plan->use)
         return sm_fail(err, SM_USAGE, "%s %s: it cannot run this plan", framework->title,
                        framework->use == SM_PLAN_SERVING ? "serves" : "trains");
-    writing w = {.f = framework, .job = job, .arena = arena, .form = (written_form)form};
+    writing w = {.f = framework, .job = job, .r = {.arena = arena}, .form = (written_form)form};
     w.out = sm_memory_stream_open(&memory);
     if (!w.out) return sm_fail_memory(err);
     sm_status status = write_all(&w, cannot, err);
-    if (!status && w.out_of_memory) status = sm_fail_memory(err);
+    if (!status && w.r.out_of_memory) status = sm_fail_memory(err);
     status = sm_memory_stream_close(&memory, w.out, status, err);
     if (status) return status;
     *text = sm_arena_copy(arena, memory.text, memory.length);

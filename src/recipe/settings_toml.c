@@ -95,36 +95,24 @@ static sm_status read_key(toml *t, const char *before, const char **out) {
 static sm_status read_pair(toml *t, const char *before);
 static sm_status read_value(toml *t, const char *key, const char **out);
 
-/* The values of an array joined by blanks. */
-static sm_status read_array(toml *t, const char *key, const char **out) {
-    const char *all = "";
+/* Up to the bracket that closes: the values of an array, joined by blanks in *out, or the pairs of
+ * a table. */
+static sm_status read_items(toml *t, char close, const char *key, const char **out) {
+    const char *all = "", *item = NULL;
     t->at.at++;
-    for (blanks(t, true); sm_cursor_peek(&t->at) != ']'; blanks(t, true)) {
-        const char *item;
-        sm_status status = read_value(t, key, &item);
+    for (blanks(t, true); sm_cursor_peek(&t->at) != close; blanks(t, true)) {
+        sm_status status = close == '}' ? read_pair(t, key) : read_value(t, key, &item);
         if (status) return status;
-        if (strlen(all) < MOST_LIST)
+        if (item && strlen(all) < MOST_LIST)
             all = sm_arena_printf(t->out->arena, "%s%s%s", all, all[0] ? " " : "", item);
         if (!all) return sm_fail_memory(t->err);
         blanks(t, true);
         if (sm_cursor_peek(&t->at) == ',') t->at.at++;
-        else if (sm_cursor_peek(&t->at) != ']') return fail(t, "',' or ']'");
+        else if (sm_cursor_peek(&t->at) != close)
+            return fail(t, close == '}' ? "',' or '}'" : "',' or ']'");
     }
     t->at.at++;
-    *out = all;
-    return SM_OK;
-}
-
-static sm_status read_inline(toml *t, const char *key) {
-    t->at.at++;
-    for (blanks(t, true); sm_cursor_peek(&t->at) != '}'; blanks(t, true)) {
-        sm_status status = read_pair(t, key);
-        if (status) return status;
-        blanks(t, true);
-        if (sm_cursor_peek(&t->at) == ',') t->at.at++;
-        else if (sm_cursor_peek(&t->at) != '}') return fail(t, "',' or '}'");
-    }
-    t->at.at++;
+    if (close == ']') *out = all;
     return SM_OK;
 }
 
@@ -150,8 +138,8 @@ static sm_status read_value(toml *t, const char *key, const char **out) {
     if (t->depth == MOST_NESTING) return fail(t, "a value nested less deeply");
     t->depth++;
     if (c == '"' || c == '\'') status = read_string(t, out);
-    else if (c == '[') status = read_array(t, key, out);
-    else if (c == '{') status = read_inline(t, key);
+    else if (c == '[') status = read_items(t, ']', key, out);
+    else if (c == '{') status = read_items(t, '}', key, out);
     else status = read_plain(t, out);
     t->depth--;
     return status;

@@ -65,18 +65,6 @@ bool sm_data_put(sm_data *object, sm_arena *arena, const char *key, sm_data *val
     return true;
 }
 
-bool sm_data_put_number(sm_data *object, sm_arena *arena, const char *key, double value) {
-    return sm_data_put(object, arena, key, sm_data_number(arena, value));
-}
-
-bool sm_data_put_string(sm_data *object, sm_arena *arena, const char *key, const char *text) {
-    return sm_data_put(object, arena, key, sm_data_string(arena, text));
-}
-
-bool sm_data_put_bool(sm_data *object, sm_arena *arena, const char *key, bool truth) {
-    return sm_data_put(object, arena, key, sm_data_bool(arena, truth));
-}
-
 const sm_data *sm_data_get(const sm_data *object, const char *key) {
     if (object == NULL || object->kind != SM_DATA_OBJECT) return NULL;
     for (const sm_data *child = object->first; child != NULL; child = child->next)

@@ -106,6 +106,16 @@ sm_data *sm_put_array(sm_report *r, sm_data *parent, const char *key) {
     return attach(r, parent, key, sm_data_array(r->arena));
 }
 
+sm_data *sm_put_nested(sm_report *r, sm_data *object, const char **key) {
+    for (size_t n; object && (*key)[n = strcspn(*key, ".")]; *key += n + 1) {
+        const char *outer = sm_textf(r, "%.*s", (int)n, *key);
+        sm_data *inner = object->first;
+        while (inner && strcmp(inner->key, outer) != 0) inner = inner->next;
+        object = inner || r->out_of_memory ? inner : sm_put_object(r, object, outer);
+    }
+    return object;
+}
+
 sm_field sm_field_number(double value) { return (sm_field){SM_DATA_NUMBER, value, NULL}; }
 
 sm_field sm_field_text(const char *text) { return (sm_field){SM_DATA_STRING, 0, text}; }

@@ -64,11 +64,7 @@ typedef struct entry {
     size_t node;
 } entry;
 
-static int by_bound(const void *a, const void *b) {
-    const entry *x = a, *y = b;
-    if (x->bound != y->bound) return x->bound < y->bound ? -1 : 1;
-    return x->node < y->node ? -1 : x->node > y->node;
-}
+SM_ORDER(by_bound, entry, SM_ASCENDING(bound) SM_ASCENDING(node))
 
 bool sm_search_stopped(const volatile int *stop, double until_s) {
     return (stop && *stop) || (until_s > 0 && sm_clock_s() >= until_s);

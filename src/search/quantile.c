@@ -5,10 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
+SM_ORDER_OF_NUMBERS(by_value, double)
 
 void sm_sort_numbers(double *values, size_t n) { qsort(values, n, sizeof *values, by_value); }
 
@@ -22,10 +19,7 @@ double sm_quantile(double *values, size_t n, double q) {
     return values[below] + (at - (double)below) * (values[below + 1] - values[below]);
 }
 
-static int by_counted(const void *a, const void *b) {
-    const sm_counted *x = a, *y = b;
-    return (x->value > y->value) - (x->value < y->value);
-}
+SM_ORDER(by_counted, sm_counted, SM_ASCENDING(value))
 
 /* The value at a place, from 0. */
 static double value_at(const sm_counted *list, size_t n, double place) {

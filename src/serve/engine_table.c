@@ -11,7 +11,6 @@
  * where X(P, a) is the prefill beside one decoding sequence, T(t) a step of t tokens, of one
  * decoding sequence and short prompts: matmuls see all tokens of a step together, attention sees
  * each group by itself, so that only the matmuls of n and P tokens are not those of each alone. */
-#include "scalemodel/load.h"
 #include "scalemodel/simulate.h"
 #include "load_steps.h"
 

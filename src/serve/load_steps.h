@@ -1,6 +1,5 @@
 /* load_steps: seconds of the steps of engines under a load. Private to src/serve. */
 #pragma once
-#include "scalemodel/load.h"
 #include "serve_space.h"
 
 typedef struct load_steps {

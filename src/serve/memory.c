@@ -8,7 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "scalemodel/load.h"
 #include "serve_space.h"
 
 static sm_axes stored(const sm_program *p, const sm_tensor *t, bool sequences) {

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "scalemodel/load.h"
 #include "serve_space.h"
 
 typedef struct advice {

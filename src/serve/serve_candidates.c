@@ -540,10 +540,7 @@ static bool quickest_place(search *h, family *f, double batch, found *out) {
     return out->batch > 0;
 }
 
-static int by_tokens(const void *a, const void *b) {
-    double x = ((const found *)a)->per_chip, y = ((const found *)b)->per_chip;
-    return (x < y) - (x > y);
-}
+SM_ORDER(by_tokens, found, SM_DESCENDING(per_chip))
 
 /* Plans that are not there, or not at their best, and may have a batch below the limit that gives
  * more than what is there. */

@@ -2,7 +2,6 @@
  * its own best plan, in the ratio at which their rates of requests match:
  *   prefill chips / decode chips = (decode tokens per s and chip / output) / prompts per s and chip
  * ("How To Scale Your Model", inference chapter; Zhong et al., "DistServe", 2024). */
-#include "scalemodel/load.h"
 #include "serve_frontier.h"
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* The derivation of a point: the functions that priced it, with their inputs and sources. */
-#include "scalemodel/load.h"
 #include "scalemodel/page.h"
 #include "serve_space.h"
 

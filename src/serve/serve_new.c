@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "scalemodel/load.h"
 #include "serve_space.h"
 
 /* ---- program variants ---- */

@@ -41,10 +41,7 @@ void frontier_add(frontier *f, const found *p) {
     frontier_append(f, p);
 }
 
-static int by_time(const void *a, const void *b) {
-    double x = ((const found *)a)->tpot_s, y = ((const found *)b)->tpot_s;
-    return (x > y) - (x < y);
-}
+SM_ORDER(by_time, found, SM_ASCENDING(tpot_s))
 
 sm_status frontier_sort(frontier *f, sm_error *err) {
     if (f->n > 0) qsort(f->point, f->n, sizeof *f->point, by_time);

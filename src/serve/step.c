@@ -11,7 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "scalemodel/load.h"
 #include "serve_space.h"
 
 /* ---- the bound of a piece ---- */

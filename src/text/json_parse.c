@@ -20,11 +20,7 @@ typedef struct parser {
 
 /* ---- lists and objects ---- */
 
-static int by_key(const void *a, const void *b) {
-    const json_value *const *x = a, *const *y = b;
-    int order = strcmp((*x)->key, (*y)->key);
-    return order ? order : ((*x)->key_at > (*y)->key_at) - ((*x)->key_at < (*y)->key_at);
-}
+SM_ORDER_OF_POINTERS(by_key, json_value, SM_BY_TEXT(key) SM_ASCENDING(key_at))
 
 static bool fail_twice(parser *p, const json_value *v) {
     return json_lexer_fail(&p->l, (sm_span){v->key_at, v->key_length}, "this key is given twice");

@@ -64,34 +64,12 @@ static const char *json_kind_name(const json_value *value) {
 
 /* ---- errors ---- */
 
-static sm_status vfail(const json_document *in, sm_span span, const char *format, va_list args) {
-    sm_status status = sm_vfail_at(in->err, in->source, span, format, args);
-    if (in->err && in->line > 1) in->err->line += in->line - 1;
-    return status;
-}
-
 sm_status json_fail_at(const json_document *in, sm_span span, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    sm_status status = vfail(in, span, format, args);
+    sm_status status = sm_vfail_at(in->err, in->source, span, format, args);
     va_end(args);
-    return status;
-}
-
-sm_status json_fail(const json_value *v, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    sm_status status =
-        vfail(v->in, (sm_span){v->at, v->kind == IS_OBJECT ? 1 : v->length}, format, args);
-    va_end(args);
-    return status;
-}
-
-sm_status json_fail_key(const json_value *v, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    sm_status status = vfail(v->in, (sm_span){v->key_at, v->key_length}, format, args);
-    va_end(args);
+    if (in->err && in->line > 1) in->err->line += in->line - 1;
     return status;
 }
 

@@ -51,14 +51,16 @@ const char *json_text(const json_value *value); /* NULL when it is no text */
 double json_number(const json_value *value);    /* 0 when it is no number */
 sm_span json_place(const json_value *value);
 
-/* ---- errors: SM_BAD_INPUT at a value; of an object the opening brace is underlined ---- */
+/* ---- errors: SM_BAD_INPUT at a value, of which an object has its opening brace underlined, or at
+ * its key ---- */
 sm_status json_fail_at(const json_document *document, sm_span span, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-sm_status json_fail(const json_value *value, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-/* The same at its key. */
-sm_status json_fail_key(const json_value *value, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+static inline sm_span json_head(const json_value *value) {
+    return (sm_span){value->at, value->kind == IS_OBJECT ? 1 : value->length};
+}
+#define json_fail(value, ...) json_fail_at((value)->in, json_head(value), __VA_ARGS__)
+#define json_fail_key(value, ...)                                                                  \
+    json_fail_at((value)->in, (sm_span){(value)->key_at, (value)->key_length}, __VA_ARGS__)
 
 /* ---- typed readers: an absent value (NULL) leaves *out as it is. ---- */
 /* expected: "a list of prices" */

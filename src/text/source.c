@@ -1,5 +1,6 @@
 /* Errors that point into a text: line, column, and the line itself cut around the span. */
 #include "scalemodel/text.h"
+#include "sink.h"
 #include <ctype.h>
 #include <string.h>
 
@@ -112,30 +113,15 @@ sm_status sm_fail_at(sm_error *err, const sm_source *source, sm_span span, const
     return status;
 }
 
-/* snprintf into the rest of out; *length grows by what it wanted. */
-static void append(char *out, size_t size, size_t *length, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-static void append(char *out, size_t size, size_t *length, const char *format, ...) {
-    size_t at = *length < size ? *length : size;
-    va_list args;
-    va_start(args, format);
-    int wanted = vsnprintf(out + at, size - at, format, args);
-    va_end(args);
-    if (wanted > 0) *length += (size_t)wanted;
-}
-
 size_t sm_error_format(const sm_error *err, char *out, size_t size) {
-    char nothing[1];
-    size_t length = 0;
-    if (size == 0) out = nothing, size = 1;
-    out[0] = '\0';
-    if (err->source[0] != '\0') append(out, size, &length, "%s:", err->source);
-    if (err->line > 0) append(out, size, &length, "%d:%d:", err->line, err->column);
-    append(out, size, &length, "%s%s", length > 0 ? " " : "", err->sentence);
-    if (err->line <= 0 || err->excerpt[0] == '\0') return length;
-    append(out, size, &length, "\n  %s\n  %*s", err->excerpt, err->excerpt_column, "^");
-    for (int i = 1; i < err->span; i++) append(out, size, &length, "~");
-    return length;
+    sm_sink to = sm_sink_into(out, size);
+    if (err->source[0] != '\0') sm_sink_put(&to, "%s:", err->source);
+    if (err->line > 0) sm_sink_put(&to, "%d:%d:", err->line, err->column);
+    sm_sink_put(&to, "%s%s", to.wanted > 0 ? " " : "", err->sentence);
+    if (err->line <= 0 || err->excerpt[0] == '\0') return to.wanted;
+    sm_sink_put(&to, "\n  %s\n  %*s", err->excerpt, err->excerpt_column, "^");
+    for (int i = 1; i < err->span; i++) sm_sink_put(&to, "~");
+    return to.wanted;
 }
 
 /* A cursor over a source for the small hand-written grammars. */

@@ -184,14 +184,7 @@ sm_status trace_read_perfetto(trace_build *b, const sm_source *source) {
     while (!b->status && wire_each(&w, 1, &packet)) read_packet(&p, packet);
     for (int i = 0; i < p.n; i++)
         for (int k = 0; k < TABLES; k++) sm_numbers_free(&p.list[i].interned[k]);
-    if (!b->status && bad && !b->partial)
-        b->status =
-            sm_fail(b->err, SM_BAD_INPUT, "%s: the trace is damaged or cut short at byte %zu",
-                    source->name, (size_t)(bad - begin));
-    if (!b->status) {
-        b->file[p.to.file].partial = bad != NULL;
-        b->file[p.to.file].end = bad ? (size_t)(bad - begin) : source->length;
-    }
+    trace_file_end(b, p.to.file, source, bad, "trace");
     chrome_end(&p.to);
     return b->status;
 }

@@ -19,11 +19,7 @@ static int64_t end_of(const sm_trace_event *e) { return e->start_ps + e->duratio
 
 static bool is_work(const sm_trace_event *e) { return e->kind <= SM_TRACE_COPY; }
 
-static int by_start(const void *a, const void *b) {
-    const sm_trace_event *const *x = a, *const *y = b;
-    if ((*x)->start_ps != (*y)->start_ps) return (*x)->start_ps < (*y)->start_ps ? -1 : 1;
-    return (*x > *y) - (*x < *y);
-}
+SM_ORDER_OF_POINTERS(by_start, sm_trace_event, SM_ASCENDING(start_ps) SM_BY_PLACE)
 
 static bool sort_work(breakdown_made *made, int device) {
     int first = made->first[device], n = made->first[device + 1] - first;
@@ -78,12 +74,7 @@ typedef struct sweep {
     bool launches;      /* the trace has calls of the runtime */
 } sweep;
 
-static int by_time(const void *a, const void *b) {
-    const edge *x = a, *y = b;
-    if (x->at != y->at) return x->at < y->at ? -1 : 1;
-    if (x->begins != y->begins) return x->begins ? -1 : 1;
-    return (x->event > y->event) - (x->event < y->event);
-}
+SM_ORDER(by_time, edge, SM_ASCENDING(at) SM_DESCENDING(begins) SM_ASCENDING(event))
 
 static void count_in(sm_trace_step *step, sm_time_part part, int64_t from, int64_t to,
                      bool overlapped) {
@@ -180,10 +171,7 @@ static double length_s(const sm_trace_step *step) {
     return (double)(step->end_ps - step->start_ps) * 1e-12;
 }
 
-static int by_value(const void *a, const void *b) {
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
+SM_ORDER_OF_NUMBERS(by_value, double)
 
 static void add_step(sm_trace_step *sum, const sm_trace_step *step, double weight) {
     for (int p = 0; p < SM_PARTS; p++) sum->part_s[p] += weight * step->part_s[p];
@@ -230,12 +218,8 @@ static bool has_launches(const sm_trace *t) {
     return false;
 }
 
-static int by_length(const void *a, const void *b) {
-    const sm_device_time *x = a, *y = b;
-    double s = length_s(&x->mean), t = length_s(&y->mean);
-    if (s != t) return s < t ? 1 : -1;
-    return x->device - y->device;
-}
+SM_ORDER(by_length, sm_device_time,
+         SM_BY_KEY(length_s(&y->mean), length_s(&x->mean)) SM_ASCENDING(device))
 
 static bool break_down(breakdown_made *made) {
     const sm_trace *t = made->trace;

@@ -20,6 +20,17 @@ void trace_begin(trace_build *b, sm_arena *arena, sm_error *err) {
     b->t.device = "";
 }
 
+void trace_file_end(trace_build *b, int file, const sm_source *source, const unsigned char *bad,
+                    const char *what) {
+    size_t end = bad ? (size_t)(bad - (const unsigned char *)source->text) : source->length;
+    if (!b->status && bad && !b->partial)
+        b->status = sm_fail(b->err, SM_BAD_INPUT, "%s: the %s is damaged or cut short at byte %zu",
+                            source->name, what, end);
+    if (b->status) return;
+    b->file[file].partial = bad != NULL;
+    b->file[file].end = end;
+}
+
 void trace_drop(trace_build *b) {
     sm_free(b->event);
     b->event = NULL;

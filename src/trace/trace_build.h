@@ -24,6 +24,10 @@ typedef struct trace_build {
 
 /* Begin a trace whose lists live in the arena. */
 void trace_begin(trace_build *b, sm_arena *arena, sm_error *err);
+/* A file was read to its end, or (bad) to where it is damaged, which is an error unless the build
+ * takes parts of files. what: "trace". */
+void trace_file_end(trace_build *b, int file, const sm_source *source, const unsigned char *bad,
+                    const char *what);
 /* Release what is not the arena's; after trace_end too. */
 void trace_drop(trace_build *b);
 /* Sort, join events to their causes, collect programs. */

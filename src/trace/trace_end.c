@@ -9,13 +9,8 @@ static sm_status no_memory(trace_build *b) {
     return b->status;
 }
 
-static int by_place(const void *a, const void *b) {
-    const sm_trace_event *x = a, *y = b;
-    if (x->stream != y->stream) return x->stream < y->stream ? -1 : 1;
-    if (x->start_ps != y->start_ps) return x->start_ps < y->start_ps ? -1 : 1;
-    if (x->duration_ps != y->duration_ps) return x->duration_ps > y->duration_ps ? -1 : 1;
-    return (x->kind > y->kind) - (x->kind < y->kind);
-}
+SM_ORDER(by_place, sm_trace_event,
+         SM_ASCENDING(stream) SM_ASCENDING(start_ps) SM_DESCENDING(duration_ps) SM_ASCENDING(kind))
 
 /* ---- causes ---- */
 
@@ -91,11 +86,7 @@ static bool is_op(const sm_trace_event *e) {
     return e->program >= 0 && !e->async && e->kind <= SM_TRACE_CONTAINER;
 }
 
-static int by_name(const void *a, const void *b) {
-    const ran *x = a, *y = b;
-    if (x->program != y->program) return x->program < y->program ? -1 : 1;
-    return strcmp(x->name, y->name);
-}
+SM_ORDER(by_name, ran, SM_ASCENDING(program) SM_BY_TEXT(name))
 
 /* Events of one instruction are one op. */
 static bool add_up(trace_build *b, ran *list, int *n) {
@@ -138,12 +129,9 @@ static bool collect(trace_build *b) {
     return ops != NULL;
 }
 
-static int by_seconds(const void *a, const void *b) {
-    const sm_trace_program *x = a, *y = b;
-    double s = x->seconds > 0 ? x->seconds : x->busy_s, t = y->seconds > 0 ? y->seconds : y->busy_s;
-    if (s != t) return s < t ? 1 : -1;
-    return (x->id > y->id) - (x->id < y->id);
-}
+SM_ORDER(by_seconds, sm_trace_program,
+         SM_BY_KEY(y->seconds > 0 ? y->seconds : y->busy_s, x->seconds > 0 ? x->seconds : x->busy_s)
+             SM_ASCENDING(id))
 
 /* The longest first; events follow. */
 static bool order_programs(trace_build *b) {

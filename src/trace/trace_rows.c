@@ -106,12 +106,7 @@ static bool add_kernel(kernel_rows *r, const sm_trace_event *e) {
     return true;
 }
 
-static int by_seconds(const void *a, const void *b) {
-    const sm_kernel_row *x = a, *y = b;
-    if (x->seconds != y->seconds) return x->seconds < y->seconds ? 1 : -1;
-    int order = strcmp(x->op, y->op);
-    return order ? order : strcmp(x->shapes, y->shapes);
-}
+SM_ORDER(by_seconds, sm_kernel_row, SM_DESCENDING(seconds) SM_BY_TEXT(op) SM_BY_TEXT(shapes))
 
 bool breakdown_rows(breakdown_made *made) {
     const sm_trace *t = made->trace;
@@ -249,13 +244,8 @@ static bool add_comm(comm_rows *c, const sm_trace_event *e, int device) {
     return true;
 }
 
-static int by_turn(const void *a, const void *b) {
-    const one_comm *x = a, *y = b;
-    if (x->row != y->row) return x->row - y->row;
-    if (x->name != y->name) return x->name - y->name;
-    if (x->turn != y->turn) return x->turn - y->turn;
-    return x->device - y->device;
-}
+SM_ORDER(by_turn, one_comm,
+         SM_ASCENDING(row) SM_ASCENDING(name) SM_ASCENDING(turn) SM_ASCENDING(device))
 
 static sm_device_time *time_of(breakdown_made *made, int device) {
     sm_device_time *list = (sm_device_time *)(uintptr_t)made->b.device;
@@ -286,12 +276,7 @@ static void split_waits(comm_rows *c) {
     }
 }
 
-static int by_exposed(const void *a, const void *b) {
-    const sm_comm_row *x = a, *y = b;
-    if (x->exposed_s != y->exposed_s) return x->exposed_s < y->exposed_s ? 1 : -1;
-    if (x->seconds != y->seconds) return x->seconds < y->seconds ? 1 : -1;
-    return strcmp(x->op, y->op);
-}
+SM_ORDER(by_exposed, sm_comm_row, SM_DESCENDING(exposed_s) SM_DESCENDING(seconds) SM_BY_TEXT(op))
 
 bool breakdown_comms(breakdown_made *made) {
     const sm_trace *t = made->trace;

@@ -18,11 +18,7 @@ static bool add(breakdown_made *made, step_list *list, int64_t start, int64_t en
     return true;
 }
 
-static int by_start(const void *a, const void *b) {
-    const sm_trace_step *x = a, *y = b;
-    if (x->start_ps != y->start_ps) return x->start_ps < y->start_ps ? -1 : 1;
-    return (x->end_ps < y->end_ps) - (x->end_ps > y->end_ps);
-}
+SM_ORDER(by_start, sm_trace_step, SM_ASCENDING(start_ps) SM_DESCENDING(end_ps))
 
 static int64_t end_of(const sm_trace_event *e) { return e->start_ps + e->duration_ps; }
 

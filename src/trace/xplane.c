@@ -104,15 +104,9 @@ static void read_event_name(xreader *r, wire entry) {
     }
 }
 
-static int by_id(const void *a, const void *b) {
-    const xevent_name *x = a, *y = b;
-    return (x->id > y->id) - (x->id < y->id);
-}
+SM_ORDER(by_id, xevent_name, SM_ASCENDING(id))
 
-static int by_text_id(const void *a, const void *b) {
-    const xtext *x = a, *y = b;
-    return (x->id > y->id) - (x->id < y->id);
-}
+SM_ORDER(by_text_id, xtext, SM_ASCENDING(id))
 
 static bool read_maps(xreader *r, wire plane) {
     r->names = (xstat_names){-1, -1, -1, -1, -1, -1, -1, -1};
@@ -345,14 +339,8 @@ sm_status trace_read_xplane(trace_build *b, const sm_source *source) {
     wire w = {begin, begin + source->length, &bad}, plane;
     while (!b->status && wire_each(&w, 1, &plane))
         if (!read_plane(&r, plane)) break;
-    if (!b->status && bad && !b->partial)
-        return b->status = sm_fail(b->err, SM_BAD_INPUT,
-                                   "%s: the profile is damaged or cut short at byte %zu",
-                                   source->name, (size_t)(bad - begin));
-    if (b->status) return b->status;
-    b->file[r.file].partial = bad != NULL;
-    b->file[r.file].end = bad ? (size_t)(bad - begin) : source->length;
-    return SM_OK;
+    trace_file_end(b, r.file, source, bad, "profile");
+    return b->status;
 }
 
 sm_status sm_trace_parse_xplane(const sm_source *source, sm_arena *arena, const sm_trace **out,

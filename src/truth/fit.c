@@ -325,10 +325,7 @@ static double spread_of(const fit_problem *f, const double *residual, sm_truth_k
     return fmin(fmax(sqrt(square), FLOOR), kind == SM_TRUTH_TRAINING ? CEILING : OF_KERNELS);
 }
 
-static int by_value(const void *a, const void *b) {
-    const sm_counted *x = a, *y = b;
-    return (x->value > y->value) - (x->value < y->value);
-}
+SM_ORDER(by_value, sm_counted, SM_ASCENDING(value))
 
 /* The same of all kinds together: the weighted median. */
 static double common_spread(const fit_problem *f, const double *residual) {

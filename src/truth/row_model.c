@@ -5,12 +5,18 @@
 
 #include "row_model.h"
 #include "scalemodel/json.h"
+#include "scalemodel/page.h"
 
-/* What is 0 the row does not have, and the config does not say. */
-static bool put_sizes(sm_data *config, sm_arena *arena, const row_shape *s) {
+static void put_layers(sm_report *r, sm_data *config, const char *key, const row_shape *s,
+                       const bool *is, const char *word, const char *other) {
+    sm_data *list = sm_put_array(r, config, key);
+    for (int l = 0; l < s->L; l++) sm_put(r, list, NULL, is[l] ? word : other);
+}
+
+static sm_data *config_of(sm_report *r, const row_shape *s) {
     const struct {
         const char *key;
-        int value;
+        int value; /* what is 0 the row does not have, and the config does not say */
     } sizes[] = {
         {"hidden_size", s->D},
         {"num_hidden_layers", s->L},
@@ -34,33 +40,16 @@ static bool put_sizes(sm_data *config, sm_arena *arena, const row_shape *s) {
         {"attention_chunk_size", s->chunk},
         {"num_nextn_predict_layers", s->mtp},
     };
-    bool ok = true;
+    sm_data *config = sm_data_object(r->arena);
+    sm_put(r, config, "model_type", "transformer");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        ok = ok && (sizes[i].value == 0 ||
-                    sm_data_put_number(config, arena, sizes[i].key, sizes[i].value));
-    return ok;
-}
-
-static bool put_layers(sm_data *config, sm_arena *arena, const char *key, const row_shape *s,
-                       const bool *is, const char *word, const char *other) {
-    sm_data *list = sm_data_array(arena);
-    bool ok = list != NULL;
-    for (int l = 0; ok && l < s->L; l++)
-        ok = sm_data_push(list, sm_data_string(arena, is[l] ? word : other));
-    return ok && sm_data_put(config, arena, key, list);
-}
-
-static bool put_all(sm_data *config, sm_arena *arena, const row_shape *s) {
-    bool reaches = s->window > 0 || s->chunk > 0;
-    return config && sm_data_put_string(config, arena, "model_type", "transformer") &&
-           put_sizes(config, arena, s) && sm_data_put_bool(config, arena, "gated_mlp", s->gated) &&
-           sm_data_put_bool(config, arena, "layer_norm", !s->gated) &&
-           sm_data_put_bool(config, arena, "use_parallel_residual", s->parallel) &&
-           sm_data_put_bool(config, arena, "tie_word_embeddings", s->tied) &&
-           (s->E <= 0 ||
-            put_layers(config, arena, "mlp_layer_types", s, s->dense, "dense", "sparse")) &&
-           (!reaches || put_layers(config, arena, "layer_types", s, s->local, "sliding_attention",
-                                   "full_attention"));
+        if (sizes[i].value) sm_put(r, config, sizes[i].key, sizes[i].value);
+    sm_put(r, config, "gated_mlp|layer_norm|use_parallel_residual|tie_word_embeddings", s->gated,
+           (bool)!s->gated, s->parallel, s->tied);
+    if (s->E > 0) put_layers(r, config, "mlp_layer_types", s, s->dense, "dense", "sparse");
+    if (s->window > 0 || s->chunk > 0)
+        put_layers(r, config, "layer_types", s, s->local, "sliding_attention", "full_attention");
+    return config;
 }
 
 /* false as row_models_take. */
@@ -69,9 +58,10 @@ static bool read_model(const row_shape *s, sm_arena *arena, sm_model *model, con
     char *text = NULL;
     size_t length;
     *why = NULL;
-    sm_data *config = sm_data_object(arena);
-    if (!s->config && (!put_all(config, arena, s) ||
-                       sm_json_format(config, SM_JSON_LINE, arena, &text, &length, &err)))
+    sm_report r = {.arena = arena};
+    const sm_data *config = s->config ? NULL : config_of(&r, s);
+    if (r.out_of_memory ||
+        (config && sm_json_format(config, SM_JSON_LINE, arena, &text, &length, &err)))
         return false;
     sm_source source =
         s->config ? sm_source_of(s->name, s->config) : (sm_source){s->name, text, length};

@@ -42,11 +42,7 @@ typedef struct pair {
     double a, b;
 } pair;
 
-static int by_both(const void *first, const void *second) {
-    const pair *x = first, *y = second;
-    int order = (x->a > y->a) - (x->a < y->a);
-    return order ? order : (x->b > y->b) - (x->b < y->b);
-}
+SM_ORDER(by_both, pair, SM_ASCENDING(a) SM_ASCENDING(b))
 
 /* How many of sorted[0..n) are below x, or not above it. */
 static size_t rank_of(const double *sorted, size_t n, double x, bool with_equal) {

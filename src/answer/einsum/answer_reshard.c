@@ -291,12 +291,9 @@ static void put_one(sm_report *r, sm_data *list, const resharding *c) {
             sm_put(r, steps, NULL, sm_step_notation(r, &c->einsum, &c->m.mesh, way, s));
 }
 
-static int by_saving(const void *a, const void *b) {
-    const resharding *x = a, *y = b;
-    double s = x->count * (x->full_s - x->best.cost.expected_s);
-    double t = y->count * (y->full_s - y->best.cost.expected_s);
-    return s != t ? (s < t ? 1 : -1) : strcmp(x->text, y->text);
-}
+SM_ORDER(by_saving, resharding,
+         SM_BY_KEY(y->count *(y->full_s - y->best.cost.expected_s),
+                   x->count *(x->full_s - x->best.cost.expected_s)) SM_BY_TEXT(text))
 
 static int read_cases(sm_report *r, const sm_reshard_question *q, resharding *list) {
     if (!q->from.text) return read_log(r, &q->text, list);

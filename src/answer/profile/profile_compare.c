@@ -71,16 +71,9 @@ typedef struct change {
     int turn; /* of its part: what is added up in one order has one sum */
 } change;
 
-static int by_name(const void *a, const void *b) {
-    const change *x = a, *y = b;
-    int kind = strcmp(x->kind, y->kind);
-    return kind ? kind : strcmp(x->place, y->place);
-}
+SM_ORDER(by_name, change, SM_BY_TEXT(kind) SM_BY_TEXT(place))
 
-static int by_turn(const void *a, const void *b) {
-    int name = by_name(a, b);
-    return name ? name : ((const change *)a)->turn - ((const change *)b)->turn;
-}
+SM_ORDER(by_turn, change, SM_BY(by_name) SM_ASCENDING(turn))
 
 /* Sums of the same terms in another order differ in their last bits. */
 static double difference(const change *c) {
@@ -88,10 +81,7 @@ static double difference(const change *c) {
     return fabs(d) <= 1e-9 * fmax(fabs(c->seconds[0]), fabs(c->seconds[1])) ? 0 : d;
 }
 
-static int by_difference(const void *a, const void *b) {
-    double x = fabs(difference(a)), y = fabs(difference(b));
-    return x != y ? (x < y ? 1 : -1) : by_name(a, b);
-}
+SM_ORDER(by_difference, change, SM_BY_KEY(fabs(difference(y)), fabs(difference(x))) SM_BY(by_name))
 
 static void add(change *to, const change *from) {
     for (int s = 0; s < 2; s++) {
@@ -218,14 +208,9 @@ void profile_compare(sm_report *r, const profile_side *side[2], int kinds, int t
     put_data(r, side);
 }
 
-static int by_amount(const void *a, const void *b) {
-    const change *x = a, *y = b;
-    double f = fmax(x->flops[0], x->flops[1]), g = fmax(y->flops[0], y->flops[1]);
-    double s = fmax(x->sent[0], x->sent[1]), t = fmax(y->sent[0], y->sent[1]);
-    if (f != g) return f < g ? 1 : -1;
-    if (s != t) return s < t ? 1 : -1;
-    return by_name(a, b);
-}
+SM_ORDER(by_amount, change,
+         SM_BY_KEY(fmax(y->flops[0], y->flops[1]), fmax(x->flops[0], x->flops[1]))
+             SM_BY_KEY(fmax(y->sent[0], y->sent[1]), fmax(x->sent[0], x->sent[1])) SM_BY(by_name))
 
 void profile_compare_work(sm_report *r, const profile_side *side[2]) {
     int n;

@@ -70,12 +70,7 @@ static void add_expected(drawn *d) {
     }
 }
 
-static int by_duration(const void *a, const void *b) {
-    const sm_trace_event *x = *(const sm_trace_event *const *)a,
-                         *y = *(const sm_trace_event *const *)b;
-    if (x->duration_ps != y->duration_ps) return x->duration_ps < y->duration_ps ? -1 : 1;
-    return (x->start_ps > y->start_ps) - (x->start_ps < y->start_ps);
-}
+SM_ORDER_OF_POINTERS(by_duration, sm_trace_event, SM_ASCENDING(duration_ps) SM_ASCENDING(start_ps))
 
 /* The run of median length on the first device that has any; NULL: the trace does not say. */
 static const sm_trace_event *median_run(drawn *d, int program) {

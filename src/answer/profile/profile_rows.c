@@ -106,17 +106,10 @@ profile_kind profile_kind_of(const sm_profile_op *op) {
     return op->copies || op->moves ? PROFILE_COPY : PROFILE_VECTOR;
 }
 
-static int by_place(const void *a, const void *b) {
-    const profile_row *x = a, *y = b;
-    int name = strcmp(x->name, y->name);
-    return name ? name : (int)x->kind - (int)y->kind;
-}
+SM_ORDER(by_place, profile_row, SM_BY_TEXT(name) SM_ASCENDING(kind))
 
 /* Those of one place as they stand in the module: a sum depends on the order of its terms. */
-static int by_turn(const void *a, const void *b) {
-    int place = by_place(a, b);
-    return place ? place : ((const profile_row *)a)->turn - ((const profile_row *)b)->turn;
-}
+SM_ORDER(by_turn, profile_row, SM_BY(by_place) SM_ASCENDING(turn))
 
 static int by_time(const void *a, const void *b) {
     const profile_row *x = a, *y = b;
@@ -189,26 +182,13 @@ static bool kernel_rows(const sm_profile *p, sm_arena *arena, profile_rows *out)
 
 /* ---- collectives ---- */
 
-static int same_comm(const void *a, const void *b) {
-    const profile_comm_row *x = a, *y = b;
-    const sm_profile_collective *c = x->first, *d = y->first;
-    if (c->op != d->op) return (int)c->op - (int)d->op;
-    if (c->axes != d->axes) return (int)c->axes - (int)d->axes;
-    if (c->bytes != d->bytes) return c->bytes < d->bytes ? 1 : -1;
-    return strcmp(x->name, y->name);
-}
+SM_ORDER(same_comm, profile_comm_row,
+         SM_ASCENDING(first->op) SM_ASCENDING(first->axes) SM_DESCENDING(first->bytes)
+             SM_BY_TEXT(name))
 
-static int by_first(const void *a, const void *b) {
-    const profile_comm_row *x = a, *y = b;
-    int same = same_comm(a, b);
-    return same ? same : (x->first > y->first) - (x->first < y->first);
-}
+SM_ORDER(by_first, profile_comm_row, SM_BY(same_comm) SM_ASCENDING(first))
 
-static int by_exposed(const void *a, const void *b) {
-    const profile_comm_row *x = a, *y = b;
-    if (x->exposed_s != y->exposed_s) return x->exposed_s < y->exposed_s ? 1 : -1;
-    return same_comm(a, b);
-}
+SM_ORDER(by_exposed, profile_comm_row, SM_DESCENDING(exposed_s) SM_BY(same_comm))
 
 static bool comm_rows(const sm_profile *p, sm_arena *arena, profile_rows *out) {
     out->comm = sm_arena_array(arena, (size_t)p->collectives + 1, sizeof *out->comm);

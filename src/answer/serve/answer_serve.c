@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <math.h>
 
-#include "scalemodel/load.h"
 #include "runners.h"
 #include "serve_asked.h"
 
@@ -134,7 +133,7 @@ sm_status sm_serve_open(sm_serve_asked *q, int chips, sm_serve **serve, sm_error
 }
 
 /* One point may miss limits that the search would have kept to. */
-static sm_status check_limits(const sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
+static void check_limits(const sm_serve_asked *q, sm_serving_found *a) {
     const sm_serve_point *p = a->best;
     const struct {
         const char *what;
@@ -142,15 +141,12 @@ static sm_status check_limits(const sm_serve_asked *q, sm_serving_found *a, sm_e
     } check[2] = {{"a token takes", q->search.tpot_s, p->tpot_s[1]},
                   {"the first token takes", q->search.ttft_s, p->ttft_s[1]}};
     for (int i = 0; i < 2 && !a->reason; i++) {
-        char limit[32], time[32];
         if (check[i].limit_s <= 0.0 || check[i].time_s <= check[i].limit_s) continue;
-        sm_format_seconds(limit, sizeof limit, check[i].limit_s);
-        sm_format_seconds(time, sizeof time, check[i].time_s);
-        a->reason = sm_arena_printf(q->arena, "%s %s, %.2g times the limit of %s", check[i].what,
-                                    time, check[i].time_s / check[i].limit_s, limit);
-        if (!a->reason) return sm_fail_memory(err);
+        a->reason = sm_textf(q->report, "%s %s, %.2g times the limit of %s", check[i].what,
+                             sm_show_seconds(q->report, check[i].time_s),
+                             check[i].time_s / check[i].limit_s,
+                             sm_show_seconds(q->report, check[i].limit_s));
     }
-    return SM_OK;
 }
 
 sm_status sm_serve_in_flight(sm_serve_asked *q, sm_serve *serve, sm_error *err) {
@@ -189,7 +185,8 @@ static sm_status price_one(sm_serve_asked *q, sm_serve **serve, sm_serving_found
     a->detail = detail;
     a->best = &detail->point;
     a->result = result;
-    return check_limits(q, a, err);
+    check_limits(q, a);
+    return SM_OK;
 }
 
 static sm_status search(sm_serve_asked *q, sm_serve **serve, sm_serving_found *a, sm_error *err) {

@@ -1,5 +1,4 @@
 /* serve_compare: the same requests on several systems, the best plan of each side by side. */
-#include "scalemodel/load.h"
 #include "serve_asked.h"
 #include <assert.h>
 #include <string.h>

@@ -1,5 +1,4 @@
 /* serve_page: the answer about serving as a page. */
-#include "scalemodel/load.h"
 #include "serve_asked.h"
 #include <math.h>
 #include <ctype.h>

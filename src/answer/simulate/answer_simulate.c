@@ -1,6 +1,5 @@
 /* answer_simulate: requests through replicas of a serving engine. */
 #include "serve_asked.h"
-#include "scalemodel/load.h"
 #include "scalemodel/io.h"
 #include <math.h>
 #include <string.h>

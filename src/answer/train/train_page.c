@@ -234,12 +234,7 @@ static int find_families(sm_report *r, const sm_plan_detail *detail, family *lin
 }
 
 /* What is exposed in the step comes first, then what it takes; otherwise the order of the step. */
-static int by_exposed(const void *a, const void *b) {
-    const family *x = a, *y = b;
-    if (x->exposed_s != y->exposed_s) return x->exposed_s > y->exposed_s ? -1 : 1;
-    if (x->time_s != y->time_s) return x->time_s > y->time_s ? -1 : 1;
-    return x->first < y->first ? -1 : x->first > y->first;
-}
+SM_ORDER(by_exposed, family, SM_DESCENDING(exposed_s) SM_DESCENDING(time_s) SM_ASCENDING(first))
 
 static void collective_rows(sm_report *r, const sm_plan_detail *detail) {
     if (detail->lines.collectives == 0) return;

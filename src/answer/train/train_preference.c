@@ -7,7 +7,6 @@
  * pipeline's bubble included; rollouts are priced as `serve` prices a decode step and a prefill
  * (Rafailov et al., arXiv 2305.18290; Shao et al., arXiv 2402.03300; Ouyang et al., 2203.02155). */
 #include "runners.h"
-#include "scalemodel/load.h"
 #include "serve_asked.h"
 #include "train_asked.h"
 
@@ -174,13 +173,11 @@ static sm_status place_models(iteration *x, const sm_price_of_plan *price, sm_er
     double room = chip->memory_bytes.value * (1 - sm_train_margin(x->q));
     x->rests = x->state + working > room;
     if (!x->rests || (rate > 0 && (host <= 0 || host >= x->state))) return SM_OK;
-    char holds[32], has[32];
-    sm_format_bytes(holds, sizeof holds, x->state + working);
-    sm_format_bytes(has, sizeof has, chip->memory_bytes.value);
     return sm_fail(err, SM_NEGATIVE,
                    "the models that take part need %s of each chip, which has %s, and its host "
                    "cannot hold those that wait; a plan with fsdp shards them",
-                   holds, has);
+                   sm_show_bytes(x->q->report, x->state + working),
+                   sm_show_bytes(x->q->report, chip->memory_bytes.value));
 }
 
 /* On the chips that train, engines find room beside its models, or while the host has them,

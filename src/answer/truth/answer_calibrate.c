@@ -8,6 +8,7 @@
 
 typedef struct sm_fitting {
     sm_calibrate_question in;
+    sm_report *r;
     sm_arena *arena;             /* the report's */
     size_t read, of_chip, apart; /* rows of the files; of the chip; of those left out; folded ones
                                     count each */
@@ -94,8 +95,7 @@ static sm_status sm_fitting_rows(sm_fitting *q, sm_error *err) {
         status = calibrate_read(q->in.file[i], q->in.chip, &given, q->arena, &truth[i], err);
         if (status) return status;
         rows += truth[i].n;
-        q->files = sm_arena_printf(q->arena, "%s%s%s", q->files, i ? ", " : "", q->in.file[i]);
-        if (!q->files) return sm_fail_memory(err);
+        q->files = sm_textf(q->r, "%s%s%s", q->files, i ? ", " : "", q->in.file[i]);
     }
     q->ready = sm_arena_array(q->arena, rows ? rows : 1, sizeof *q->ready);
     q->cases = sm_truth_cases_new(false);
@@ -111,7 +111,7 @@ static sm_status sm_fitting_rows(sm_fitting *q, sm_error *err) {
 enum { MOST_SOURCES = 8, MOST_WORDS = 3800 };
 
 /* Titles of the sources, each once, with how many rows each gave. */
-static char *source_list(const sm_fitting *q) {
+static const char *source_list(const sm_fitting *q) {
     const char *source[MOST_SOURCES];
     size_t rows[MOST_SOURCES] = {0};
     int n = 0;
@@ -122,9 +122,9 @@ static char *source_list(const sm_fitting *q) {
         if (at == n) source[n++] = q->fit.row[i].row->source;
         rows[at] += (size_t)q->fit.row[i].row->alike + 1;
     }
-    char *out = sm_arena_printf(q->arena, "%s", "");
-    for (int i = 0; i < n && out; i++)
-        out = sm_arena_printf(q->arena, "%s%s%.120s (%zu)", out, i ? "; " : "", source[i], rows[i]);
+    const char *out = "";
+    for (int i = 0; i < n; i++)
+        out = sm_textf(q->r, "%s%s%.120s (%zu)", out, i ? "; " : "", source[i], rows[i]);
     return out;
 }
 
@@ -158,9 +158,9 @@ static const extent extents[] = {
     EXTENT("collective ranks", SM_TRUTH_COLLECTIVE, collective.ranks),
 };
 
-static char *range_text(const sm_fitting *q) {
-    char *out = sm_arena_printf(q->arena, "%s", "");
-    for (size_t k = 0; out && k < sizeof extents / sizeof *extents; k++) {
+static const char *range_text(const sm_fitting *q) {
+    const char *out = "";
+    for (size_t k = 0; k < sizeof extents / sizeof *extents; k++) {
         double least = INFINITY, most = 0.0;
         for (size_t i = 0; i < q->fit.n; i++) {
             const sm_truth_row *row = q->fit.row[i].row;
@@ -172,43 +172,39 @@ static char *range_text(const sm_fitting *q) {
             most = fmax(most, value);
         }
         if (!(most > 0.0)) continue;
-        out =
-            sm_arena_printf(q->arena, "%s%s%s %.0f", out, *out ? "; " : "", extents[k].name, least);
-        if (out && least < most) out = sm_arena_printf(q->arena, "%s to %.0f", out, most);
+        out = sm_textf(q->r, "%s%s%s %.0f", out, *out ? "; " : "", extents[k].name, least);
+        if (least < most) out = sm_textf(q->r, "%s to %.0f", out, most);
     }
     return out;
 }
 
 /* Only what may stand in a calibration file: no control characters, not too long. */
 static char *clean(const sm_fitting *q, const char *text) {
-    char *out = text ? sm_arena_alloc(q->arena, MOST_WORDS) : NULL;
+    char *out = sm_arena_alloc(q->arena, MOST_WORDS);
     if (out) sm_utf8_clean(out, MOST_WORDS, text, strlen(text));
     return out;
 }
 
 /* The text of the file, with what it was fitted to; NULL: out of memory. */
 static char *sm_fitting_text(sm_fitting *q) {
-    sm_arena *arena = q->arena;
     sm_calibration *c = &q->fit.calibration;
     const sm_fit *f = &q->fit;
-    const char *sources = source_list(q),
-               *errors = sm_arena_printf(
-                   q->arena,
-                   "median error on models held out %.1f %% (90 %% of rows below %.1f %%), "
-                   "in sample %.1f %%, with the start %.1f %%",
-                   100.0 * f->held_out_median, 100.0 * f->held_out_p90, 100.0 * f->in_sample_median,
-                   100.0 * f->before_median);
-    if (!sources || !errors) return NULL;
-    c->source = clean(q, sm_arena_printf(arena,
-                                         "scalemodel calibrate: %zu rows (%zu outliers) of %.400s: "
-                                         "%s; started from %s %s; %s",
-                                         q->fit.rows, q->fit.outliers, q->files, sources,
-                                         q->in.start->chip, q->in.start->software, errors));
+    const char *errors = sm_textf(
+        q->r,
+        "median error on models held out %.1f %% (90 %% of rows below %.1f %%), in sample %.1f %%, "
+        "with the start %.1f %%",
+        100.0 * f->held_out_median, 100.0 * f->held_out_p90, 100.0 * f->in_sample_median,
+        100.0 * f->before_median);
+    c->source = clean(q, sm_textf(q->r,
+                                  "scalemodel calibrate: %zu rows (%zu outliers) of %.400s: %s; "
+                                  "started from %s %s; %s",
+                                  q->fit.rows, q->fit.outliers, q->files, source_list(q),
+                                  q->in.start->chip, q->in.start->software, errors));
     c->range = clean(q, range_text(q));
     c->chip = q->in.chip->name;
     c->software = q->in.software;
     if (!c->source || !c->range) return NULL;
-    return sm_calibration_format(c, arena);
+    return sm_calibration_format(c, q->arena);
 }
 
 /* The page: the constants before and after, the error on rows held out, the rows that do not
@@ -219,54 +215,46 @@ enum { MOST_OUTLIERS = 10, MOST_GROUPS = 12 };
 /* ---- errors on rows held out ---- */
 
 typedef struct group {
-    const char *name; /* 0-terminated; only `length` of it counts */
-    size_t length;
+    const char *name;
     sm_counted *error; /* |error| of its rows */
     size_t n, rows;    /* rows: with those that were folded */
 } group;
 
-static const char *model_of(const sm_truth_row *row) {
-    if (row->kind == SM_TRUTH_TRAINING) return row->of.training.model.name;
-    return sm_truth_kind_name(row->kind);
-}
-static const char *source_of(const sm_truth_row *row) { return row->source; }
-
-static int by_size(const void *a, const void *b) {
-    const group *x = a, *y = b;
-    if (x->rows != y->rows) return x->rows < y->rows ? 1 : -1;
-    return strcmp(x->name, y->name);
-}
+SM_ORDER(by_size, group, SM_DESCENDING(rows) SM_BY_TEXT(name))
 
 /* Groups of the rows that have such an error, the largest first; NULL: out of memory. */
-static group *group_rows(const sm_fitting *q, const char *(*name_of)(const sm_truth_row *),
-                         bool by_source, size_t *n) {
+static group *group_rows(const sm_fitting *q, bool by_source, size_t *n) {
     sm_arena *arena = q->arena;
+    sm_texts names = {.n = 0};
     group *list = sm_arena_array(arena, q->fit.n + 1, sizeof *list);
     *n = 0;
     for (size_t i = 0; list && i < q->fit.n; i++) {
         const sm_fit_row *row = &q->fit.row[i];
+        bool training = row->row->kind == SM_TRUTH_TRAINING;
         double error = by_source ? row->held_out_by_source : row->held_out;
-        const char *name = name_of(row->row);
-        size_t g = 0;
-        size_t length = row->row->kind == SM_TRUTH_TRAINING ? strlen(name) : strcspn(name, ":");
+        const char *name = by_source  ? row->row->source
+                           : training ? row->row->of.training.model.name
+                                      : sm_truth_kind_name(row->row->kind);
         if (!isfinite(error)) continue;
-        while (g < *n && (list[g].length != length || memcmp(list[g].name, name, length) != 0)) g++;
-        if (g == *n) {
-            sm_counted *room = sm_arena_array(arena, q->fit.n, sizeof *room);
-            const char *copy = sm_arena_copy(arena, name, length);
-            if (!room || !copy) return NULL;
-            list[(*n)++] = (group){copy, length, room, 0, 0};
+        int g = sm_texts_place(&names, arena, name, training ? strlen(name) : strcspn(name, ":"));
+        if (g == (int)*n) {
+            list[g] =
+                (group){names.text[g], sm_arena_array(arena, q->fit.n, sizeof(sm_counted)), 0, 0};
+            ++*n;
         }
+        if (g < 0 || !list[g].error) list = NULL;
+        if (!list) break;
         list[g].error[list[g].n++] = (sm_counted){fabs(error), 1.0 + row->row->alike};
         list[g].rows += (size_t)row->row->alike + 1;
     }
+    sm_texts_free(&names);
     if (list) qsort(list, *n, sizeof *list, by_size);
     return list;
 }
 
 static void error_rows(sm_report *r, const sm_fitting *q, const char *what, bool by_source) {
     size_t n = 0;
-    group *list = group_rows(q, by_source ? source_of : model_of, by_source, &n);
+    group *list = group_rows(q, by_source, &n);
     sm_data *array =
         sm_put_array(r, r->data, by_source ? "held_out_by_source" : "held_out_by_model");
     if (!list) r->out_of_memory = true;
@@ -454,7 +442,7 @@ static unsigned usual_constants(const sm_fitting *q) {
 }
 
 sm_status sm_answer_calibrate(const sm_calibrate_question *question, sm_report *r, sm_error *err) {
-    sm_fitting q = {.arena = r->arena};
+    sm_fitting q = {.r = r, .arena = r->arena};
     sm_status status = sm_sized_take(&q.in, sizeof q.in, question, err);
     if (!status) status = sm_question_needs(q.in.files > 0 && q.in.chip, "file and chip", err);
     if (status) return status;

@@ -12,13 +12,8 @@ typedef struct chips {
     double *measured, *lower, *expected;
 } chips;
 
-static int by_size(const void *a, const void *b) {
-    const sm_series *x = a, *y = b;
-    int last = (x->name == others) - (y->name == others);
-    if (last) return last;
-    if (x->n != y->n) return x->n < y->n ? 1 : -1;
-    return strcmp(x->name, y->name);
-}
+SM_ORDER(by_size, sm_series,
+         SM_BY_KEY(x->name == others, y->name == others) SM_DESCENDING(n) SM_BY_TEXT(name))
 
 static sm_member *members_by_chip(const sm_validation *v) {
     sm_member *m = sm_arena_array(v->arena, v->compared + 1, sizeof *m);
@@ -58,15 +53,12 @@ static void fill_series(const sm_validation *v, const sm_member *m, chips *c) {
     qsort(c->series + 1, c->n - 1, sizeof *c->series, by_size);
 }
 
-static const char *subtitle_of(const sm_validation *v) {
+static const char *subtitle_of(sm_report *r, const sm_validation *v) {
     sm_error_stats s = sm_stats_of(v, v->index, v->compared);
-    char median[32], p90[32];
-    sm_format_percent(median, sizeof median, s.median);
-    sm_format_percent(p90, sizeof p90, s.p90);
-    return sm_arena_printf(v->arena,
-                           "%zu rows: |error| %s in the median, %s at the 90th percentile; dashed "
-                           "lines 10 %% off",
-                           s.n, median, p90);
+    return sm_textf(r,
+                    "%zu rows: |error| %s in the median, %s at the 90th percentile; dashed lines "
+                    "10 %% off",
+                    s.n, sm_show_percent(r, s.median), sm_show_percent(r, s.p90));
 }
 
 sm_status sm_validate_picture(sm_report *r, const sm_validation *v, sm_error *err) {
@@ -77,9 +69,8 @@ sm_status sm_validate_picture(sm_report *r, const sm_validation *v, sm_error *er
                .lower = sm_arena_array(arena, room, sizeof(double)),
                .expected = sm_arena_array(arena, room, sizeof(double))};
     sm_member *m = members_by_chip(v);
-    const char *subtitle = v->compared ? subtitle_of(v) : "no row to compare";
-    if (!m || !c.series || !c.measured || !c.lower || !c.expected || !subtitle)
-        return sm_fail_memory(err);
+    const char *subtitle = v->compared ? subtitle_of(r, v) : "no row to compare";
+    if (!m || !c.series || !c.measured || !c.lower || !c.expected) return sm_fail_memory(err);
     fill_series(v, m, &c);
     const sm_panel panel = {.x_label = "measured",
                             .y_label = "expected",

@@ -66,11 +66,7 @@ static const char *key_of(sm_arena *arena, const sm_checked *c, int dimension) {
 
 /* ---- groups ---- */
 
-static int by_key(const void *a, const void *b) {
-    const sm_member *x = a, *y = b;
-    int order = strcmp(x->key, y->key);
-    return order ? order : (x->at > y->at) - (x->at < y->at);
-}
+SM_ORDER(by_key, sm_member, SM_BY_TEXT(key) SM_ASCENDING(at))
 
 void sm_members_sort(sm_member *m, size_t n) { qsort(m, n, sizeof *m, by_key); }
 
@@ -90,11 +86,7 @@ typedef struct grouping {
     group *group;
 } grouping;
 
-static int by_rows(const void *a, const void *b) {
-    const group *x = a, *y = b;
-    if (x->stats.n != y->stats.n) return x->stats.n < y->stats.n ? 1 : -1;
-    return strcmp(x->key, y->key);
-}
+SM_ORDER(by_rows, group, SM_DESCENDING(stats.n) SM_BY_TEXT(key))
 
 static sm_member *members_by(const sm_validation *v, int d) {
     sm_arena *arena = v->arena;

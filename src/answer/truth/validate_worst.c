@@ -11,11 +11,7 @@ typedef struct ranked {
     size_t at;
 } ranked;
 
-static int worst_first(const void *a, const void *b) {
-    const ranked *x = a, *y = b;
-    if (x->off != y->off) return x->off < y->off ? 1 : -1;
-    return (x->at > y->at) - (x->at < y->at);
-}
+SM_ORDER(worst_first, ranked, SM_DESCENDING(off) SM_ASCENDING(at))
 
 static double error_of(const sm_checked *c) { return c->p.expected_s / c->row->measured_s - 1.0; }
 

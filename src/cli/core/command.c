@@ -94,18 +94,14 @@ sm_status sm_command_step_time(sm_command *c, const sm_sequence_step *sequences,
 /* ---- forms ---- */
 
 static sm_status write_error(const sm_error *e, FILE *out, sm_error *err) {
-    sm_arena *arena = sm_arena_new();
-    sm_data *o = sm_data_object(arena);
-    bool put = sm_data_put_number(o, arena, "status", (double)e->status) &&
-               sm_data_put_string(o, arena, "sentence", e->sentence) &&
-               sm_data_put_string(o, arena, "source", e->source[0] ? e->source : NULL) &&
-               sm_data_put_number(o, arena, "line", e->line) &&
-               sm_data_put_number(o, arena, "column", e->column) &&
-               sm_data_put_number(o, arena, "span", e->span) &&
-               sm_data_put_string(o, arena, "excerpt", e->excerpt) &&
-               sm_data_put_number(o, arena, "excerpt_column", e->excerpt_column);
-    sm_status status = put ? sm_json_write(out, o, SM_JSON_PAGE, err) : sm_fail_memory(err);
-    sm_arena_free(arena);
+    sm_report *r = sm_report_new();
+    if (!r) return sm_fail_memory(err);
+    sm_put(r, r->data, "status|sentence|source|line|column|span|excerpt|excerpt_column",
+           (double)e->status, e->sentence, e->source[0] ? e->source : NULL, e->line, e->column,
+           e->span, e->excerpt, e->excerpt_column);
+    sm_status status =
+        r->out_of_memory ? sm_fail_memory(err) : sm_json_write(out, r->data, SM_JSON_PAGE, err);
+    sm_report_free(r);
     return status;
 }
 

@@ -1,6 +1,5 @@
 /* values: the texts of options as typed values, within the bounds that their rows give. */
 #include "options.h"
-#include "scalemodel/cost.h"
 #include "scalemodel/io.h"
 #include <assert.h>
 #include <string.h>

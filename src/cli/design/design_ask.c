@@ -169,13 +169,9 @@ typedef struct entry {
 } entry;
 
 /* One that is as good as another in all comes before it. */
-static int by_goodness(const void *a, const void *b) {
-    const entry *x = a, *y = b;
-    for (int k = 0; k < DESIGN_MEASURES; k++)
-        if (x->takes[k] != y->takes[k]) return x->takes[k] < y->takes[k] ? -1 : 1;
-    if (x->tokens_per_s != y->tokens_per_s) return x->tokens_per_s > y->tokens_per_s ? -1 : 1;
-    return x->m < y->m ? -1 : x->m > y->m;
-}
+SM_ORDER(by_goodness, entry,
+         SM_ASCENDING(takes[DESIGN_USD]) SM_ASCENDING(takes[DESIGN_WATTS])
+             SM_DESCENDING(tokens_per_s) SM_ASCENDING(m))
 
 static sm_status find_best(design *d, sm_error *err) {
     entry *all = sm_arena_array(d->r->arena, (size_t)d->machines, sizeof *all);

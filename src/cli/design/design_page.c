@@ -31,11 +31,7 @@ static const char *name_of(const design *d, int64_t machine) {
 
 /* ---- all of them ---- */
 
-static int by_rate(const void *a, const void *b) {
-    const design_machine *x = *(design_machine *const *)a, *y = *(design_machine *const *)b;
-    if (x->tokens_per_s != y->tokens_per_s) return x->tokens_per_s < y->tokens_per_s ? -1 : 1;
-    return x < y ? -1 : x > y;
-}
+SM_ORDER_OF_POINTERS(by_rate, design_machine, SM_ASCENDING(tokens_per_s) SM_BY_PLACE)
 
 static void show_best(const design *d, design_machine *const *best, size_t n) {
     sm_report *r = d->r;

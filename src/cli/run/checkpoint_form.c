@@ -59,28 +59,23 @@ void checkpoint_shape_of(const checkpoint_form *f, sm_safetensor *t) {
     memcpy(t->shape, f->place.shape, (size_t)t->rank * sizeof *t->shape);
 }
 
-/* ---- between the array and its tensors ---- */
-
-size_t checkpoint_element(const checkpoint_walk *w) {
-    size_t element = w->f->place.offset;
-    for (int d = 0; d < w->f->array->rank; d++)
-        if (d != w->f->place.counted) element += (w->from[d] + w->at[d]) * w->f->place.stride[d];
-    return element;
-}
-
-bool checkpoint_next(checkpoint_walk *w) {
-    int d = w->f->array->rank - 1;
-    while (d >= 0 && ++w->at[d] == w->count[d]) w->at[d--] = 0;
-    return d >= 0;
-}
-
-checkpoint_walk checkpoint_walk_of(const checkpoint_form *f, const size_t *from,
-                                   const size_t *count, size_t slice) {
-    checkpoint_walk w = {.f = f};
+size_t checkpoint_span(const checkpoint_form *f, const size_t *from, const size_t *count,
+                       size_t *first) {
+    size_t last = *first = f->place.offset;
     for (int d = 0; d < f->array->rank; d++) {
-        bool counted = d == f->place.counted;
-        w.from[d] = counted ? slice : from[d];
-        w.count[d] = counted ? 1 : count[d];
+        if (d == f->place.counted) continue;
+        *first += from[d] * f->place.stride[d];
+        last += (from[d] + count[d] - 1) * f->place.stride[d];
     }
-    return w;
+    return last - *first + 1;
+}
+
+size_t checkpoint_dims_of(const checkpoint_form *f, const size_t *count, sm_copied *dim) {
+    size_t stride = 1, slice = 0;
+    for (int d = f->array->rank - 1; d >= 0; stride *= count[d--]) {
+        bool counted = d == f->place.counted;
+        dim[d] = (sm_copied){counted ? 1 : count[d], f->place.stride[d], stride};
+        if (counted) slice = stride;
+    }
+    return slice;
 }

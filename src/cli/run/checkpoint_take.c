@@ -220,41 +220,42 @@ static sm_status find_adapter(taking *r, const checkpoint_form *f, size_t slice,
     return SM_OK;
 }
 
-static size_t place_in(const factor *of, const checkpoint_walk *w) {
-    size_t at = 0;
-    for (int d = 0; d < w->f->array->rank; d++)
-        if (of->has[d] && d != w->f->place.counted)
-            at = at * w->f->array->size[d] + w->from[d] + w->at[d];
-    return at;
+static size_t place_in(const factor *of, const checkpoint_form *f, const size_t *at) {
+    size_t place = 0;
+    for (int d = 0; d < f->array->rank; d++)
+        if (of->has[d] && d != f->place.counted)
+            place = place * f->array->size[d] + f->array->from[d] + at[d];
+    return place;
 }
 
-static float adapted(const merging *m, const checkpoint_walk *w) {
-    size_t in = m->a.tensor->shape[1], column = place_in(&m->a, w), row = place_in(&m->b, w);
+/* What the adapter adds to an element of the part. */
+static float adapted(const merging *m, const checkpoint_form *f, const size_t *at) {
+    size_t in = m->a.tensor->shape[1], column = place_in(&m->a, f, at),
+           row = place_in(&m->b, f, at);
     double sum = 0;
     for (size_t k = 0; k < m->rank; k++)
         sum += (double)m->b.value[row * m->rank + k] * (double)m->a.value[k * in + column];
     return (float)sum;
 }
 
-static void copy_slice(taking *r, checkpoint_walk *w, size_t slice, const merging *m) {
-    const checkpoint_form *f = w->f;
+static void copy_slice(taking *r, const checkpoint_form *f, size_t slice, const merging *m) {
     const sm_train_array *a = f->array;
     sm_copied dim[SM_MAX_RANK];
-    size_t stride = 1, part = 0; /* of the part, to which the slices go */
-    for (int d = a->rank - 1; d >= 0; stride *= a->count[d--]) {
-        dim[d] = (sm_copied){w->count[d], f->place.stride[d], stride};
-        if (d == f->place.counted) part = (slice - a->from[d]) * stride;
+    size_t apart = checkpoint_dims_of(f, a->count, dim), n = m->rank > 0;
+    size_t part = apart ? (slice - a->from[f->place.counted]) * apart : 0;
+    float *room = r->room + part, *scale = r->scale_room && r->scales ? r->scale_room + part : NULL;
+    sm_copy_strided(dim, a->rank, r->slice, room, sizeof *room);
+    if (scale) sm_copy_strided(dim, a->rank, r->scales, scale, sizeof *scale);
+    for (int d = 0; d < a->rank; d++) n *= dim[d].count;
+    for (size_t i = 0; i < n; i++) {
+        size_t at[SM_MAX_RANK], to = 0, left = i;
+        for (int d = a->rank - 1; d >= 0; left /= dim[d--].count) {
+            at[d] = left % dim[d].count;
+            to += at[d] * dim[d].to;
+        }
+        room[to] += adapted(m, f, at);
+        if (scale) scale[to] = 0;
     }
-    sm_copy_strided(dim, a->rank, r->slice, r->room + part, sizeof *r->room);
-    if (r->scale_room && r->scales)
-        sm_copy_strided(dim, a->rank, r->scales, r->scale_room + part, sizeof *r->scale_room);
-    if (!m->rank) return;
-    do {
-        size_t at = part;
-        for (int d = 0; d < a->rank; d++) at += w->at[d] * dim[d].to;
-        r->room[at] += adapted(m, w);
-        if (r->scale_room && r->scales) r->scale_room[at] = 0;
-    } while (checkpoint_next(w));
 }
 
 /* The elements that this rank's part lies among, and no others, are read. */
@@ -273,10 +274,7 @@ static sm_status take_slice(taking *r, const checkpoint_form *f, size_t slice, s
     if (found && !same_shape(found, &wanted))
         return sm_fail(err, SM_BAD_INPUT, "%s of %.200s has another shape than that of %s", name,
                        r->path, r->model->name);
-    checkpoint_walk w = checkpoint_walk_of(f, a->from, a->count, slice), last = w;
-    for (int d = 0; d < a->rank; d++) last.at[d] = last.count[d] - 1;
-    r->first = checkpoint_element(&w);
-    r->n = checkpoint_element(&last) - r->first + 1;
+    r->n = checkpoint_span(f, a->from, a->count, &r->first);
     sm_free(r->slice);
     sm_free(r->scales);
     r->scales = a->scaled ? sm_calloc(r->n, sizeof *r->scales) : NULL;
@@ -287,7 +285,7 @@ static sm_status take_slice(taking *r, const checkpoint_form *f, size_t slice, s
     if (!status && found) status = rescale(r, found, name, err);
     merging m = {.rank = 0};
     if (!status) status = find_adapter(r, f, slice, &m, err);
-    if (!status) copy_slice(r, &w, slice, &m);
+    if (!status) copy_slice(r, f, slice, &m);
     sm_free(m.a.value);
     sm_free(m.b.value);
     return status;

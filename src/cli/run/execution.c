@@ -154,7 +154,7 @@ static sm_status run_often(worker *w, const sm_alternative *a, int overlapped, d
         double *times = w->times + i * TIMES;
         for (int s = 0; s < SM_MAX_STEPS; s++) times[s] = last->step[s].seconds;
         times[TOTAL] = last->seconds;
-        status = largest_over_ranks(w->world, times, TIMES, err);
+        status = sm_run_largest(w->world, times, TIMES, err);
     }
     double *column =
         w->times + w->job->repeats * TIMES; /* the row after the last has room for it */
@@ -182,7 +182,7 @@ static sm_status measure(worker *w, const sm_alternative *a, execution *x, sm_lo
             beyond[s] = fmax(off, 0.0);
             beyond[SM_MAX_STEPS + s] = fmax(-off, 0.0);
         }
-        status = largest_over_ranks(w->world, beyond, 2 * SM_MAX_STEPS, err);
+        status = sm_run_largest(w->world, beyond, 2 * SM_MAX_STEPS, err);
         for (int s = 0; s < a->lowering.steps; s++) {
             double above = beyond[s], below = beyond[SM_MAX_STEPS + s];
             x->bytes[s] = a->lowering.step[s].bytes + (above > 0.0 ? above : -below);
@@ -205,7 +205,7 @@ static sm_status run_alternative(worker *w, const sm_alternative *a, execution *
     sm_status status = measure(w, a, x, &out, err);
     if (!status) status = compare(w, &a->lowering.out, &out, &error, err);
     sm_local_block_free(&out);
-    if (!status) status = largest_over_ranks(w->world, &error, 1, err);
+    if (!status) status = sm_run_largest(w->world, &error, 1, err);
     x->max_error = error;
     return status;
 }
@@ -345,7 +345,7 @@ sm_status execution_chain_body(sm_communicator *world, void *context, sm_error *
         if (!status && world->rank == 0) c->job.result[i] = x;
     }
     if (!status) status = compare_chain(&w, c, value, error, err);
-    if (!status) status = largest_over_ranks(world, error, c->plan->steps, err);
+    if (!status) status = sm_run_largest(world, error, c->plan->steps, err);
     for (int i = 0; !status && world->rank == 0 && i < c->plan->steps; i++)
         c->job.result[i].max_error = error[i];
     for (int v = 0; value && v < c->plan->values; v++) sm_local_block_free(&value[v]);

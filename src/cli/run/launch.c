@@ -36,12 +36,6 @@ static void unblock_signals(void) {
     sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
-static void forward_signals(void) {
-    struct sigaction action = {.sa_handler = forward, .sa_flags = SA_RESTART};
-    for (int i = 0; i < ENDINGS; i++) sigaction(endings[i], &action, NULL);
-    unblock_signals();
-}
-
 /* ---- the child ---- */
 
 void launch_end_with(pid_t parent, int number) {
@@ -177,7 +171,9 @@ static sm_status run_and_listen(char *const *word, FILE *answer, FILE *words, sm
     if (answer) close(ends[1]);
     if (child < 0) return sm_fail(err, SM_IO, "cannot start mpirun: %s", strerror(errno));
     child_pid = child;
-    forward_signals();
+    struct sigaction action = {.sa_handler = forward, .sa_flags = SA_RESTART};
+    for (int i = 0; i < ENDINGS; i++) sigaction(endings[i], &action, NULL);
+    unblock_signals();
     if (answer) read_noise(ends[0], &n);
     int code = wait_for(child);
     bool good = code <= SM_NEGATIVE;

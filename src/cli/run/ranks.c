@@ -188,19 +188,6 @@ sm_status ranks_run(const cli_call *call, const ranks_values *given, int ranks, 
 
 /* ---- what ranks found, put together ---- */
 
-sm_status largest_over_ranks(sm_communicator *world, double *number, int n, sm_error *err) {
-    size_t ranks = (size_t)world->size, count = (size_t)n;
-    double *all = sm_calloc(ranks * count, sizeof *all);
-    if (!all) return sm_fail_memory(err);
-    sm_status status = sm_run_all_gather(world, number, count * sizeof *number, all, err);
-    for (size_t i = 0; !status && i < ranks * count; i++) {
-        double *most = &number[i % count];
-        if (!isnan(*most) && !(all[i] <= *most)) *most = all[i];
-    }
-    sm_free(all);
-    return status;
-}
-
 sm_status same_over_ranks(sm_communicator *world, uint64_t number, bool *same, sm_error *err) {
     size_t ranks = (size_t)world->size;
     uint64_t *all = sm_calloc(ranks, sizeof *all);

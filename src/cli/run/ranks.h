@@ -54,8 +54,6 @@ sm_status ranks_measure_gpus(const cli_call *call, const sm_measure_job *job, sm
                              sm_error *err);
 
 /* What the ranks found, put together. */
-/* The largest of each of n numbers over the ranks; NaN where a rank has one. Collective. */
-sm_status largest_over_ranks(sm_communicator *world, double *number, int n, sm_error *err);
 /* Has every rank the same number? Collective. */
 sm_status same_over_ranks(sm_communicator *world, uint64_t number, bool *same, sm_error *err);
 

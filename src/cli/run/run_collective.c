@@ -120,7 +120,7 @@ static sm_status run_often(worker *w, double *times, double *error, double *byte
         double begun_s = sm_clock_s();
         if (!status) status = run_once(w, &out, err);
         double seconds = sm_clock_s() - begun_s;
-        if (!status) status = largest_over_ranks(world, &seconds, 1, err);
+        if (!status) status = sm_run_largest(world, &seconds, 1, err);
         *bytes = *counted - before;
         if (i >= 0) times[i] = seconds;
         if (!status && i == w->job->repeats - 1) status = compare(w, &out, error, err);
@@ -143,7 +143,7 @@ static sm_status exchange_body(sm_communicator *world, void *context, sm_error *
                          : fill(&w, w.m, &job->einsum->in[0], &w.block, err);
     if (!status) status = run_often(&w, times, &error, &bytes, err);
     double number[3] = {error, bytes, -bytes}; /* of a rank that counted other bytes, its number */
-    if (!status) status = largest_over_ranks(world, number, 3, err);
+    if (!status) status = sm_run_largest(world, number, 3, err);
     if (!status && world->rank == 0) {
         job->max_error = number[0];
         job->bytes = number[1] > job->step.bytes ? number[1] : -number[2];

@@ -267,15 +267,6 @@ static sm_status run_engine(serve_run *g, sm_error *err) {
     return status;
 }
 
-/* ---- the simulation of the same requests ---- */
-
-static sm_status simulate(serve_run *g, sm_error *err) {
-    serve_load_cursor cursor = {&g->list, 0};
-    const sm_arrivals arrivals = serve_load_again(&cursor);
-    const sm_watch watch = {g, note_simulated, NULL};
-    return sm_simulate(&g->options, &arrivals, &watch, &g->simulated, err);
-}
-
 /* ---- the page ---- */
 
 typedef struct compared_row {
@@ -484,7 +475,10 @@ static sm_status show(sm_report *r, const serve_run *g, sm_error *err) {
 static sm_status run_and_simulate(serve_run *g, sm_error *err) {
     sm_status status = run_engine(g, err);
     if (status || !ranks_speak() || !is_replay(g)) return status;
-    return simulate(g, err);
+    serve_load_cursor cursor = {&g->list, 0};
+    const sm_arrivals arrivals = serve_load_again(&cursor);
+    const sm_watch watch = {g, note_simulated, NULL};
+    return sm_simulate(&g->options, &arrivals, &watch, &g->simulated, err);
 }
 
 static sm_status make_room(const serve_run *g, served_list *list, sm_error *err) {

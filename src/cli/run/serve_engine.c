@@ -258,15 +258,6 @@ static int32_t draw_word(const serve_engine *e, const step_draw *d, const float 
     return (int32_t)sm_draw_word(e->p, words, sm_draw_unit(d->seed, 0, (size_t)d->place));
 }
 
-static void count_bytes(serve_engine_result *to, const sm_generator_result *r) {
-    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
-        to->bytes_predicted[i] += r->bytes_predicted[i];
-        to->bytes_counted[i] += r->bytes_counted[i];
-        to->bytes_apart += fabs(r->bytes_predicted[i] - r->bytes_counted[i]);
-    }
-    to->model_s += r->seconds;
-}
-
 static sm_status take_step(serve_engine *e, sm_error *err) {
     step_room *r = &e->room;
     size_t rows = e->groups * (size_t)r->size.rows, scored = e->groups * (size_t)r->size.scored;
@@ -289,7 +280,12 @@ static sm_status take_step(serve_engine *e, sm_error *err) {
                                     .score = r->score};
     sm_status status = sm_generator_step(e->generator, &pass, r->logit, &took, err);
     if (status) return status;
-    count_bytes(e->result, &took);
+    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
+        e->result->bytes_predicted[i] += took.bytes_predicted[i];
+        e->result->bytes_counted[i] += took.bytes_counted[i];
+        e->result->bytes_apart += fabs(took.bytes_predicted[i] - took.bytes_counted[i]);
+    }
+    e->result->model_s += took.seconds;
     sm_generator_part own = sm_generator_own(e->generator);
     for (size_t i = own.first; i < own.first + own.n; i++)
         r->made[i] = draw_word(e, &r->draw[i], r->logit + i * e->vocabulary);
@@ -417,10 +413,9 @@ static sm_status begin_first(serve_engine *e, sm_error *err) {
 
 /* A step of nothing but padding, which makes the caches. */
 static sm_status warm_up(serve_engine *e, sm_error *err) {
-    size_t groups = e->groups;
-    size_t *none = sm_calloc(groups + 1, sizeof *none);
-    int32_t *zero = sm_calloc(groups + 1, sizeof *zero);
-    float *logit = sm_calloc(groups * e->vocabulary + 1, sizeof *logit);
+    size_t *none = sm_arena_array(e->arena, e->groups, sizeof *none);
+    int32_t *zero = sm_arena_array(e->arena, e->groups, sizeof *zero);
+    float *logit = sm_arena_array(e->arena, e->groups * e->vocabulary, sizeof *logit);
     const sm_generator_rows pass = {.rows = 1,
                                     .table = 1,
                                     .scored = 1,
@@ -430,12 +425,8 @@ static sm_status warm_up(serve_engine *e, sm_error *err) {
                                     .slot = none,
                                     .page = zero,
                                     .score = none};
-    sm_status status = none && zero && logit ? SM_OK : sm_fail_memory(err);
-    if (!status) status = sm_generator_step(e->generator, &pass, logit, NULL, err);
-    sm_free(none);
-    sm_free(zero);
-    sm_free(logit);
-    return status;
+    if (!none || !zero || !logit) return sm_fail_memory(err);
+    return sm_generator_step(e->generator, &pass, logit, NULL, err);
 }
 
 /* Programs of the sizes that steps will have, as far as they are known and few. */

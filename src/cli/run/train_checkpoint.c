@@ -43,7 +43,7 @@ typedef struct writing {
     float *slice; /* one tensor, transposed */
     size_t slice_room;
     joined *join;
-    size_t joins;
+    size_t joins, join_room;
     /* A rank that cannot write goes on gathering, so that no other waits for it in vain. */
     sm_status failed;
     sm_error why;
@@ -101,13 +101,10 @@ static joined *join_slice(writing *w, const checkpoint_form *f, size_t slice) {
         if (!w->join[i].name[0]) unused = &w->join[i];
     }
     if (!j && !unused) {
-        size_t room = w->joins ? 2 * w->joins : 8;
-        joined *more = sm_realloc(w->join, room * sizeof *more);
+        joined *more = sm_grow(w->join, w->joins, &w->join_room, sizeof *more);
         if (!more) return NULL;
-        memset(more + w->joins, 0, (room - w->joins) * sizeof *more);
-        unused = more + w->joins;
         w->join = more;
-        w->joins = room;
+        unused = &more[w->joins++];
     }
     if (!j) {
         j = unused;
@@ -177,15 +174,10 @@ static const char *path_of(const writing *w, const char *name) {
 }
 
 static void put_slice(const sm_train_array *a, const checkpoint_form *f, size_t slice, float *to) {
-    static const size_t start[SM_MAX_RANK] = {0};
     sm_copied dim[SM_MAX_RANK];
-    size_t stride = 1, part = 0;
-    const checkpoint_walk all = checkpoint_walk_of(f, start, a->size, slice);
-    for (int d = a->rank - 1; d >= 0; stride *= a->size[d--]) {
-        dim[d] = (sm_copied){all.count[d], stride, f->place.stride[d]};
-        part += all.from[d] * stride;
-    }
-    sm_copy_strided(dim, a->rank, a->data + part, to + checkpoint_element(&all), sizeof *to);
+    const float *from = a->data + slice * checkpoint_dims_of(f, a->size, dim);
+    for (int d = 0; d < a->rank; d++) dim[d] = (sm_copied){dim[d].count, dim[d].to, dim[d].from};
+    sm_copy_strided(dim, a->rank, from, to + f->place.offset, sizeof *to);
 }
 
 /* With what came before of a tensor; once it is whole it is written. */

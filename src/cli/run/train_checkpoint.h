@@ -54,16 +54,10 @@ sm_status checkpoint_form_of(const sm_model *model, const sm_train_array *a, int
 void checkpoint_name_of(const checkpoint_form *f, size_t slice, char *name);
 void checkpoint_shape_of(const checkpoint_form *f, sm_safetensor *t);
 
-/* Some of the elements of a slice: along each dimension of the array so many, from an element on.
- */
-typedef struct checkpoint_walk {
-    const checkpoint_form *f;
-    size_t from[SM_MAX_RANK], count[SM_MAX_RANK], at[SM_MAX_RANK];
-} checkpoint_walk;
-/* From the first of these elements. */
-checkpoint_walk checkpoint_walk_of(const checkpoint_form *f, const size_t *from,
-                                   const size_t *count, size_t slice);
-/* The element of the tensor where it is. */
-size_t checkpoint_element(const checkpoint_walk *w);
-/* To the next one; false behind the last. */
-bool checkpoint_next(checkpoint_walk *w);
+/* Of a part of the array (from, count: along each of its dimensions) the elements of a slice's
+ * tensor from the first that lies in it to the last. */
+size_t checkpoint_span(const checkpoint_form *f, const size_t *from, const size_t *count,
+                       size_t *first);
+/* How a slice of so many elements along each dimension (count: of the array's part) is copied from
+ * its tensor; how far the slices of the part are apart, 0 where there is one. */
+size_t checkpoint_dims_of(const checkpoint_form *f, const size_t *count, sm_copied *dim);

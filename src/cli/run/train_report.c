@@ -174,12 +174,9 @@ static void show_parts(sm_report *r, const train_run *q) {
 
 /* ---- ops ---- */
 
-static int by_size(const void *a, const void *b) {
-    const train_row *x = a, *y = b;
-    double left = fmax(x->predicted_s, x->measured_s), right = fmax(y->predicted_s, y->measured_s);
-    if (left == right) return strcmp(x->name, y->name);
-    return left < right ? 1 : -1;
-}
+SM_ORDER(by_size, train_row,
+         SM_BY_KEY(fmax(y->predicted_s, y->measured_s), fmax(x->predicted_s, x->measured_s))
+             SM_BY_TEXT(name))
 
 /* One op, or as its name what many of them take together: these have no calls. */
 static void op_row(sm_report *r, sm_table *table, const train_row *o, const char *name,

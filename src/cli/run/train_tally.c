@@ -217,12 +217,9 @@ void train_times_predict(const sm_plan_detail *detail, train_times *out) {
 
 /* ---- gaps ---- */
 
-static int by_difference(const void *a, const void *b) {
-    const train_gap *x = a, *y = b;
-    double left = fabs(x->measured_s - x->predicted_s),
-           right = fabs(y->measured_s - y->predicted_s);
-    return left == right ? strcmp(x->name, y->name) : left < right ? 1 : -1;
-}
+SM_ORDER(by_difference, train_gap,
+         SM_BY_KEY(fabs(y->measured_s - y->predicted_s), fabs(x->measured_s - x->predicted_s))
+             SM_BY_TEXT(name))
 
 /* what: "all-gather of weights"; way: "forward", NULL for none. */
 static void add_gap(train_gap *gap, int *n, const char *what, const char *way, double predicted_s,

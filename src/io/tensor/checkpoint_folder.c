@@ -2,6 +2,7 @@
  * them must belong together. */
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -64,23 +65,13 @@ static sm_status check_shard(const folder *f, const char *path, const sm_safeten
     return SM_OK;
 }
 
-static const sm_shard_place *place_of(const sm_shard_index *index, const char *name) {
-    size_t from = 0, to = index->n;
-    while (from < to) {
-        size_t middle = from + (to - from) / 2;
-        int order = strcmp(name, index->place[middle].name);
-        if (order == 0) return &index->place[middle];
-        if (order < 0) to = middle;
-        else from = middle + 1;
-    }
-    return NULL;
-}
-
 /* The tensors of a shard are those that the index places there. */
 static sm_status check_places(const folder *f, const char *path, const sm_safetensors *held,
                               const sm_shard_index *index, size_t shard) {
     for (size_t i = 0; i < held->n; i++) {
-        const sm_shard_place *place = place_of(index, held->tensor[i].name);
+        const sm_shard_place key = {.name = held->tensor[i].name},
+                             *place = bsearch(&key, index->place, index->n, sizeof key,
+                                              sm_compare_texts);
         if (!place || place->shard != shard)
             return sm_fail(f->err, SM_BAD_INPUT,
                            "%.300s holds %.100s, which its index does not place there", path,

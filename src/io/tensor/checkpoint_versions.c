@@ -144,12 +144,7 @@ typedef struct version {
 } version;
 
 /* The newest first; what latest names before all. */
-static int by_age(const void *a, const void *b) {
-    const version *x = a, *y = b;
-    if (x->latest != y->latest) return x->latest ? -1 : 1;
-    if (x->steps != y->steps) return x->steps < y->steps ? 1 : -1;
-    return (x->again < y->again) - (x->again > y->again);
-}
+SM_ORDER(by_age, version, SM_DESCENDING(latest) SM_DESCENDING(steps) SM_DESCENDING(again))
 
 /* Has it an index? What has none is none of ours. */
 static bool is_whole(const char *folder, const char *name) {

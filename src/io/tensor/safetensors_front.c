@@ -10,61 +10,56 @@
 
 #include "json_tree.h"
 #include "scalemodel/json.h"
+#include "scalemodel/page.h"
 
 enum { ALIGNMENT = 8, DIGITS = 8 };
 
-size_t tensor_bytes(const sm_safetensor *t) {
-    size_t n = FRONT_SINGLE_BYTES;
+static size_t count_of(const sm_safetensor *t) {
+    size_t n = 1;
     for (int d = 0; d < t->rank; d++) n *= t->shape[d];
     return n;
 }
 
+size_t tensor_bytes(const sm_safetensor *t) { return FRONT_SINGLE_BYTES * count_of(t); }
+
 /* ---- writing ---- */
 
-static sm_data *numbers(sm_arena *arena, const size_t *value, int n) {
-    sm_data *list = sm_data_array(arena);
-    for (int i = 0; i < n; i++)
-        if (!sm_data_push(list, sm_data_number(arena, (double)value[i]))) return NULL;
-    return list;
+static void put_numbers(sm_report *r, sm_data *object, const char *key, const size_t *value,
+                        int n) {
+    sm_data *list = sm_put_array(r, object, key);
+    for (int i = 0; i < n; i++) sm_put(r, list, NULL, (double)value[i]);
 }
 
-/* at: where its data begins, counted from the first byte of all data. */
-static sm_data *tensor_data(sm_arena *arena, const sm_safetensor *t, size_t at) {
-    const size_t offsets[] = {at, at + tensor_bytes(t)};
-    sm_data *data = sm_data_object(arena);
-    bool done = sm_data_put_string(data, arena, "dtype", "F32") &&
-                sm_data_put(data, arena, "shape", numbers(arena, t->shape, t->rank)) &&
-                sm_data_put(data, arena, "data_offsets", numbers(arena, offsets, 2));
-    return done ? data : NULL;
-}
-
-/* NULL: out of memory. */
 static sm_data *header_data(size_t n, const sm_safetensor *tensor, uint64_t steps,
-                            const uint32_t *checksum, sm_arena *arena) {
-    char made[24];
-    size_t at = 0;
-    sm_data *header = sm_data_object(arena), *metadata = sm_data_object(arena);
-    char *digits = sm_arena_alloc(arena, DIGITS * n + 1);
-    if (!digits) return NULL;
-    snprintf(made, sizeof made, "%llu", (unsigned long long)steps);
-    for (size_t i = 0; i < n; i++)
+                            const uint32_t *checksum, sm_report *r) {
+    sm_data *header = sm_data_object(r->arena);
+    sm_data *metadata = sm_put_object(r, header, "__metadata__");
+    char *digits = sm_report_room(r, DIGITS * n + 1, 1);
+    for (size_t i = 0; digits && i < n; i++)
         snprintf(digits + DIGITS * i, DIGITS + 1, "%08lx",
                  checksum ? (unsigned long)checksum[i] : 0);
-    bool done = sm_data_put_string(metadata, arena, "format", "pt") &&
-                sm_data_put_string(metadata, arena, "steps", made) &&
-                sm_data_put_string(metadata, arena, "crc32", digits) &&
-                sm_data_put(header, arena, "__metadata__", metadata);
-    for (size_t i = 0; done && i < n; at += tensor_bytes(&tensor[i++]))
-        done = sm_data_put(header, arena, tensor[i].name, tensor_data(arena, &tensor[i], at));
-    return done ? header : NULL;
+    sm_put(r, metadata, "format|steps|crc32", "pt", sm_textf(r, "%llu", (unsigned long long)steps),
+           digits);
+    size_t place[] = {0, 0}; /* counted from the first byte of all data */
+    for (size_t i = 0; i < n && !r->out_of_memory; i++) {
+        sm_data *data = sm_put_object(r, header, tensor[i].name);
+        place[0] = place[1];
+        place[1] += tensor_bytes(&tensor[i]);
+        sm_put(r, data, "dtype", "F32");
+        put_numbers(r, data, "shape", tensor[i].shape, tensor[i].rank);
+        put_numbers(r, data, "data_offsets", place, 2);
+    }
+    return header;
 }
 
 sm_status front_write(size_t n, const sm_safetensor *tensor, uint64_t steps,
                       const uint32_t *checksum, sm_arena *arena, sm_source *front, sm_error *err) {
     char *header;
     size_t bytes = 0;
-    sm_status status = sm_json_format(header_data(n, tensor, steps, checksum, arena), SM_JSON_LINE,
-                                      arena, &header, &bytes, err);
+    sm_report r = {.arena = arena}; /* of which no more is used than whether memory ran out */
+    const sm_data *data = header_data(n, tensor, steps, checksum, &r);
+    if (r.out_of_memory) return sm_fail_memory(err);
+    sm_status status = sm_json_format(data, SM_JSON_LINE, arena, &header, &bytes, err);
     if (status) return status;
     size_t aligned = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     if (aligned + FRONT_PREFIX_BYTES > JSON_MOST_BYTES)
@@ -135,12 +130,6 @@ static sm_dtype type_of(const char *name, size_t *bytes) {
     return SM_DTYPE_COUNT;
 }
 
-static size_t count_of(const sm_safetensor *t) {
-    size_t n = 1;
-    for (int d = 0; d < t->rank; d++) n *= t->shape[d];
-    return n;
-}
-
 static sm_status read_tensor(reading *r, const json_value *value, sm_safetensor *t) {
     const char *dtype = json_text(json_get(value, "dtype"));
     size_t from, to, bytes = 0;
@@ -159,10 +148,7 @@ static sm_status read_tensor(reading *r, const json_value *value, sm_safetensor 
     return SM_OK;
 }
 
-static int by_place(const void *a, const void *b) {
-    const sm_safetensor *x = a, *y = b;
-    return (x->at > y->at) - (x->at < y->at);
-}
+SM_ORDER(by_place, sm_safetensor, SM_ASCENDING(at))
 
 /* One after the other, from the first byte of the data to the last. */
 static sm_status check_places(const reading *r) {

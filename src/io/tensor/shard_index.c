@@ -7,6 +7,7 @@
 #include "safetensors_front.h"
 #include "json_tree.h"
 #include "scalemodel/json.h"
+#include "scalemodel/page.h"
 
 bool is_plain_name(const char *name) {
     return *name && *name != '.' && strlen(name) < 256 && !strpbrk(name, "/\\\n");
@@ -73,34 +74,25 @@ sm_status sm_io_shard_index_parse(const sm_source *source, sm_arena *arena, sm_s
 
 /* ---- writing ---- */
 
-static sm_data *index_data(const sm_shard_index *index, sm_arena *arena) {
-    char text[24];
-    sm_data *root = sm_data_object(arena), *metadata = sm_data_object(arena);
-    sm_data *headers = sm_data_object(arena), *map = sm_data_object(arena);
-    snprintf(text, sizeof text, "%llu", (unsigned long long)index->steps);
-    bool done = sm_data_put_number(metadata, arena, "total_size", (double)index->bytes) &&
-                sm_data_put_string(metadata, arena, "steps", text) &&
-                sm_data_put(metadata, arena, "headers", headers) &&
-                sm_data_put(root, arena, "metadata", metadata) &&
-                sm_data_put(root, arena, "weight_map", map);
-    for (size_t i = 0; done && i < index->shards; i++) {
-        snprintf(text, sizeof text, "%08lx", (unsigned long)index->shard[i].checksum);
-        done = sm_data_put_string(headers, arena, index->shard[i].name, text);
-    }
-    for (size_t i = 0; done && i < index->n; i++)
-        done = sm_data_put_string(map, arena, index->place[i].name,
-                                  index->shard[index->place[i].shard].name);
-    return done ? root : NULL;
-}
-
 sm_status sm_io_shard_index_write(const char *path, const sm_shard_index *index, sm_error *err) {
     char *text;
     size_t length;
-    sm_arena *arena = sm_arena_new();
-    if (!arena) return sm_fail_memory(err);
-    sm_status status =
-        sm_json_format(index_data(index, arena), SM_JSON_PAGE, arena, &text, &length, err);
+    sm_report *r = sm_report_new();
+    if (!r) return sm_fail_memory(err);
+    sm_data *metadata = sm_put_object(r, r->data, "metadata");
+    sm_data *map = sm_put_object(r, r->data, "weight_map");
+    sm_put(r, metadata, "total_size|steps", (double)index->bytes,
+           sm_textf(r, "%llu", (unsigned long long)index->steps));
+    sm_data *headers = sm_put_object(r, metadata, "headers");
+    for (size_t i = 0; i < index->shards; i++)
+        sm_put(r, headers, index->shard[i].name,
+               sm_textf(r, "%08lx", (unsigned long)index->shard[i].checksum));
+    for (size_t i = 0; i < index->n; i++)
+        sm_put(r, map, index->place[i].name, index->shard[index->place[i].shard].name);
+    sm_status status = r->out_of_memory
+                           ? sm_fail_memory(err)
+                           : sm_json_format(r->data, SM_JSON_PAGE, r->arena, &text, &length, err);
     if (!status) status = sm_io_write(path, text, length, err);
-    sm_arena_free(arena);
+    sm_report_free(r);
     return status;
 }

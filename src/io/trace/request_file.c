@@ -156,9 +156,10 @@ struct sm_request_file {
     bool begun, json;
     request_header header;
     request_row row;
-    sm_source first; /* the first line of JSON, already taken */
+    sm_source line; /* at hand; at the beginning the first one of JSON, already taken */
     bool first_waits;
-    bool dated; /* arrivals are dates, counted from the first */
+    sm_error *err; /* of the request under reading */
+    bool dated;    /* arrivals are dates, counted from the first */
     int64_t first_second;
     double first_rest, last_s;
     double requests;
@@ -185,7 +186,7 @@ static sm_status begin(sm_request_file *f, sm_error *err) {
     while (line.text[at] == ' ' || line.text[at] == '\t') at++;
     f->json = line.text[at] == '{';
     f->begun = true;
-    f->first = line;
+    f->line = line;
     f->first_waits = f->json;
     return f->json ? SM_OK : request_header_read(&f->reader, &line, &f->header, err);
 }
@@ -230,49 +231,49 @@ void sm_request_file_close(sm_request_file *f) {
 /* ---- values ---- */
 
 /* Where the value of a field stands in the line. */
-static sm_span place_of(const sm_request_file *f, const sm_source *line, request_field field) {
+static sm_span place_of(const sm_request_file *f, request_field field) {
     sm_span span = f->row.cell[field].text;
-    return span.length > 0 ? span : (sm_span){0, line->length};
+    return span.length > 0 ? span : (sm_span){0, f->line.length};
 }
+
+#define fail_span(f, span, ...) line_fail(&(f)->reader, &(f)->line, span, (f)->err, __VA_ARGS__)
+#define fail_field(f, field, ...) fail_span(f, place_of(f, field), __VA_ARGS__)
 
 /* How much of a wrong value an error repeats. */
 static int shown(sm_span span) { return span.length < 40 ? (int)span.length : 40; }
 
-static sm_status read_tokens(const sm_request_file *f, const sm_source *line, request_field field,
-                             const char *what, double least, double *tokens, sm_error *err) {
+static sm_status read_tokens(const sm_request_file *f, request_field field, const char *what,
+                             double least, double *tokens) {
     const request_cell *cell = &f->row.cell[field];
-    sm_span span = place_of(f, line, field);
+    sm_span span = place_of(f, field);
     if (cell->kind == CELL_ABSENT)
-        return line_fail(&f->reader, line, span, err, "this request does not say %s",
-                         request_field_names(field));
+        return fail_span(f, span, "this request does not say %s", request_field_names(field));
     double value = cell->number;
     if (cell->kind != CELL_IS_NUMBER)
-        return line_fail(&f->reader, line, span, err,
+        return fail_span(f, span,
                          "'%.*s' is no number of tokens: expected a whole number from %.0f to 1e9",
-                         shown(span), line->text + span.offset, least);
+                         shown(span), f->line.text + span.offset, least);
     if (!(value >= least && value <= SM_MAX_TOKENS && value == floor(value)))
-        return line_fail(&f->reader, line, span, err,
-                         "%s of %.9g tokens: expected a whole number from %.0f to 1e9", what, value,
-                         least);
+        return fail_span(f, span, "%s of %.9g tokens: expected a whole number from %.0f to 1e9",
+                         what, value, least);
     *tokens = value;
     return SM_OK;
 }
 
-static sm_status fail_arrival(const sm_request_file *f, const sm_source *line, sm_error *err) {
-    sm_span span = place_of(f, line, REQUEST_ARRIVAL);
-    return line_fail(&f->reader, line, span, err,
+static sm_status fail_arrival(const sm_request_file *f) {
+    sm_span span = place_of(f, REQUEST_ARRIVAL);
+    return fail_span(f, span,
                      "'%.*s' is no time of arrival: expected seconds, or a date as in 2023-11-16 "
                      "18:15:46.68",
-                     shown(span), line->text + span.offset);
+                     shown(span), f->line.text + span.offset);
 }
 
 /* Dates count from the first; numbers are what they are. */
-static sm_status read_date(sm_request_file *f, const sm_source *line, const request_cell *cell,
-                           double *arrival_s, sm_error *err) {
+static sm_status read_date(sm_request_file *f, const request_cell *cell, double *arrival_s) {
     int64_t seconds = 0;
     double rest = 0.0;
-    if (!request_date(line->text + cell->text.offset, cell->text.length, &seconds, &rest))
-        return fail_arrival(f, line, err);
+    if (!request_date(f->line.text + cell->text.offset, cell->text.length, &seconds, &rest))
+        return fail_arrival(f);
     if (f->requests == 0.0) {
         f->first_second = seconds;
         f->first_rest = rest;
@@ -281,23 +282,22 @@ static sm_status read_date(sm_request_file *f, const sm_source *line, const requ
     return SM_OK;
 }
 
-static sm_status read_arrival(sm_request_file *f, const sm_source *line, double *arrival_s,
-                              sm_error *err) {
+static sm_status read_arrival(sm_request_file *f, double *arrival_s) {
     const request_cell *cell = &f->row.cell[REQUEST_ARRIVAL];
     sm_status status = SM_OK;
     bool dated = cell->kind == CELL_IS_TEXT;
     if (cell->kind == CELL_ABSENT)
-        return line_fail(&f->reader, line, (sm_span){0, line->length}, err,
-                         "this request does not say %s", request_field_names(REQUEST_ARRIVAL));
+        return fail_span(f, ((sm_span){0, f->line.length}), "this request does not say %s",
+                         request_field_names(REQUEST_ARRIVAL));
     if (f->requests == 0.0) f->dated = dated;
-    if (dated) status = read_date(f, line, cell, arrival_s, err);
+    if (dated) status = read_date(f, cell, arrival_s);
     else *arrival_s = cell->number * cell->unit_s;
     if (status) return status;
-    if (dated != f->dated) return fail_arrival(f, line, err);
-    sm_span span = place_of(f, line, REQUEST_ARRIVAL);
-    if (!(fabs(*arrival_s) <= MOST_SECONDS)) return fail_arrival(f, line, err);
+    if (dated != f->dated) return fail_arrival(f);
+    sm_span span = place_of(f, REQUEST_ARRIVAL);
+    if (!(fabs(*arrival_s) <= MOST_SECONDS)) return fail_arrival(f);
     if (f->requests > 0.0 && *arrival_s < f->last_s)
-        return line_fail(&f->reader, line, span, err,
+        return fail_span(f, span,
                          "this request arrives %.6g s before the one above it: sort the trace by "
                          "arrival",
                          f->last_s - *arrival_s);
@@ -305,9 +305,9 @@ static sm_status read_arrival(sm_request_file *f, const sm_source *line, double 
 }
 
 /* FNV-1a (Fowler, Noll, Vo) of the id as it is written; 0 stands for none. */
-static uint64_t read_id(const sm_request_file *f, const sm_source *line, request_field field) {
+static uint64_t read_id(const sm_request_file *f, request_field field) {
     const request_cell *cell = &f->row.cell[field];
-    const char *text = line->text + cell->text.offset;
+    const char *text = f->line.text + cell->text.offset;
     if (cell->kind == CELL_ABSENT || cell->text.length == 0) return 0;
     if (cell->text.length == 1 && text[0] == '0') return 0;
     uint64_t id = UINT64_C(0xcbf29ce484222325);
@@ -316,70 +316,64 @@ static uint64_t read_id(const sm_request_file *f, const sm_source *line, request
     return id ? id : 1;
 }
 
-static sm_status read_prefix(const sm_request_file *f, const sm_source *line, sm_request *request,
-                             sm_error *err) {
-    request->prefix = read_id(f, line, REQUEST_PREFIX);
+static sm_status read_prefix(const sm_request_file *f, sm_request *request) {
+    request->prefix = read_id(f, REQUEST_PREFIX);
     request->conversation = f->conversation;
     if (request->prefix == 0) return SM_OK;
     sm_status status =
-        read_tokens(f, line, REQUEST_PREFIX_TOKENS, "a prefix", 0.0, &request->shared_prefix, err);
+        read_tokens(f, REQUEST_PREFIX_TOKENS, "a prefix", 0.0, &request->shared_prefix);
     if (status || request->shared_prefix <= request->prompt) return status;
-    return line_fail(&f->reader, line, place_of(f, line, REQUEST_PREFIX_TOKENS), err,
-                     "a prefix cannot be longer than its prompt of %.0f tokens", request->prompt);
+    return fail_field(f, REQUEST_PREFIX_TOKENS,
+                      "a prefix cannot be longer than its prompt of %.0f tokens", request->prompt);
 }
 
 /* A further turn of the conversation in the row above, or a request at a time of its own. */
-static sm_status read_turn(sm_request_file *f, const sm_source *line, sm_request *request,
-                           sm_error *err) {
+static sm_status read_turn(sm_request_file *f, sm_request *request) {
     const request_field which =
         f->row.cell[REQUEST_DELAY].kind == CELL_ABSENT ? REQUEST_THINK : REQUEST_DELAY;
     const request_cell *cell = &f->row.cell[which];
-    uint64_t conversation = read_id(f, line, REQUEST_CONVERSATION);
+    uint64_t conversation = read_id(f, REQUEST_CONVERSATION);
     bool same = conversation != 0 && conversation == f->conversation && f->requests > 0.0;
     request->follows = same && cell->kind != CELL_ABSENT;
     f->conversation = conversation;
     if (cell->kind != CELL_ABSENT && !same && f->row.cell[REQUEST_ARRIVAL].kind == CELL_ABSENT)
-        return line_fail(&f->reader, line, place_of(f, line, which), err,
-                         "this turn follows none: the row above is not of its conversation, and no "
-                         "time says when it comes");
+        return fail_field(
+            f, which,
+            "this turn follows none: the row above is not of its conversation, and no "
+            "time says when it comes");
     if (cell->kind != CELL_ABSENT &&
         (cell->kind != CELL_IS_NUMBER || !(cell->number >= 0.0 && cell->number <= MOST_SECONDS)))
-        return line_fail(&f->reader, line, place_of(f, line, which), err,
-                         "a time between two turns is a number of %s, 0 or more",
-                         which == REQUEST_DELAY ? "milliseconds" : "seconds");
+        return fail_field(f, which, "a time between two turns is a number of %s, 0 or more",
+                          which == REQUEST_DELAY ? "milliseconds" : "seconds");
     if (which == REQUEST_DELAY && f->row.blocks > 0)
-        return line_fail(&f->reader, line, place_of(f, line, REQUEST_BLOCKS), err,
-                         "hash_ids of a turn that a delay comes before are not read");
-    if (!request->follows) return read_arrival(f, line, &request->arrival_s, err);
+        return fail_field(f, REQUEST_BLOCKS,
+                          "hash_ids of a turn that a delay comes before are not read");
+    if (!request->follows) return read_arrival(f, &request->arrival_s);
     request->think_s = cell->number * cell->unit_s;
     return SM_OK;
 }
 
-static sm_status read_class(sm_request_file *f, const sm_source *line, sm_request *request,
-                            sm_error *err) {
+static sm_status read_class(sm_request_file *f, sm_request *request) {
     const request_cell *cell = &f->row.cell[REQUEST_CLASS];
     if (cell->kind == CELL_ABSENT || cell->text.length == 0) return SM_OK;
     if (cell->text.length >= sizeof f->kind ||
-        memchr(line->text + cell->text.offset, 0, cell->text.length))
-        return line_fail(&f->reader, line, place_of(f, line, REQUEST_CLASS), err,
-                         "the name of a class has at most %zu bytes, none of them 0",
-                         sizeof f->kind - 1);
-    memcpy(f->kind, line->text + cell->text.offset, cell->text.length);
+        memchr(f->line.text + cell->text.offset, 0, cell->text.length))
+        return fail_field(f, REQUEST_CLASS,
+                          "the name of a class has at most %zu bytes, none of them 0",
+                          sizeof f->kind - 1);
+    memcpy(f->kind, f->line.text + cell->text.offset, cell->text.length);
     f->kind[cell->text.length] = 0;
     request->kind = f->kind;
     return SM_OK;
 }
 
-static sm_status read_request(sm_request_file *f, const sm_source *line, sm_request *request,
-                              sm_error *err) {
+static sm_status read_request(sm_request_file *f, sm_request *request) {
     *request = (sm_request){.arrival_s = 0.0};
-    sm_status status = read_turn(f, line, request, err);
-    if (!status) status = read_class(f, line, request, err);
-    if (!status)
-        status = read_tokens(f, line, REQUEST_PROMPT, "a prompt", 1.0, &request->prompt, err);
-    if (!status)
-        status = read_tokens(f, line, REQUEST_OUTPUT, "an output", 0.0, &request->output, err);
-    if (!status) status = read_prefix(f, line, request, err);
+    sm_status status = read_turn(f, request);
+    if (!status) status = read_class(f, request);
+    if (!status) status = read_tokens(f, REQUEST_PROMPT, "a prompt", 1.0, &request->prompt);
+    if (!status) status = read_tokens(f, REQUEST_OUTPUT, "an output", 0.0, &request->output);
+    if (!status) status = read_prefix(f, request);
     if (status) return status;
     if (request->output < 1.0) request->output = 1.0; /* its prefill gives a token all the same */
     if (f->row.blocks > 0) {
@@ -391,9 +385,9 @@ static sm_status read_request(sm_request_file *f, const sm_source *line, sm_requ
         request->prompt += f->history;
     f->history = request->prompt + request->output;
     if (request->prompt > SM_MAX_TOKENS)
-        return line_fail(&f->reader, line, place_of(f, line, REQUEST_PROMPT), err,
-                         "with what went before the prompt has %.0f tokens: at most 1e9 are",
-                         request->prompt);
+        return fail_field(f, REQUEST_PROMPT,
+                          "with what went before the prompt has %.0f tokens: at most 1e9 are",
+                          request->prompt);
     if (!request->follows) f->last_s = request->arrival_s;
     f->requests += 1.0;
     return SM_OK;
@@ -403,24 +397,23 @@ static sm_status read_request(sm_request_file *f, const sm_source *line, sm_requ
 
 static int next_request(void *context, sm_request *request, sm_error *err) {
     sm_request_file *f = context;
-    sm_source line = f->first;
     bool more = true;
     sm_status status = SM_OK;
-    if (!f->first_waits) status = line_reader_next(&f->reader, &line, &more, err);
+    f->err = err;
+    if (!f->first_waits) status = line_reader_next(&f->reader, &f->line, &more, err);
     f->first_waits = false;
     if (status == SM_OK && !more && f->requests > 0.0) return 0;
     if (status == SM_OK && !more) {
-        line = (sm_source){f->reader.name, "", 0};
-        line_fail(&f->reader, &line, (sm_span){0, 0}, err,
-                  "there are no requests below the header");
+        f->line = (sm_source){f->reader.name, "", 0};
+        fail_span(f, ((sm_span){0, 0}), "there are no requests below the header");
         return -1;
     }
     memset(f->row.cell, 0, sizeof f->row.cell);
     f->row.blocks = 0;
     if (!status)
-        status = f->json ? request_json_read(&f->reader, &line, &f->row, err)
-                         : request_csv_read(&f->reader, &line, &f->header, &f->row, err);
-    if (!status) status = read_request(f, &line, request, err);
+        status = f->json ? request_json_read(&f->reader, &f->line, &f->row, err)
+                         : request_csv_read(&f->reader, &f->line, &f->header, &f->row, err);
+    if (!status) status = read_request(f, request);
     return status ? -1 : 1;
 }
 

@@ -58,11 +58,7 @@ static sm_status keep(const truth_file *f, const truth_rows *rows, sm_truth *tru
     return SM_OK;
 }
 
-static int by_line(const void *a, const void *b) {
-    const sm_truth_warning *x = a, *y = b;
-    int order = (x->line > y->line) - (x->line < y->line);
-    return order ? order : strcmp(x->text, y->text);
-}
+SM_ORDER(by_line, sm_truth_warning, SM_ASCENDING(line) SM_BY_TEXT(text))
 
 static sm_status parse(const sm_source *source, const sm_truth_given *given, sm_arena *arena,
                        sm_truth *truth, sm_error *err) {
@@ -80,10 +76,12 @@ static sm_status parse(const sm_source *source, const sm_truth_given *given, sm_
     sm_numbers_free(&rows.places);
     sm_texts_free(&texts);
     if (status == SM_OK) {
-        truth_warnings w = {.arena = f.arena};
-        for (size_t i = 0; i < truth->n && !w.refused; i++) truth_suspect_row(&w, &truth->row[i]);
-        if (!w.refused) truth_suspect_twins(&w, truth->row, truth->n);
-        sm_truth_warning *kept = w.refused ? NULL : sm_arena_array(f.arena, w.n + 1, sizeof *kept);
+        truth_warnings w = {.r = {.arena = f.arena}};
+        for (size_t i = 0; i < truth->n && !w.r.out_of_memory; i++)
+            truth_suspect_row(&w, &truth->row[i]);
+        if (!w.r.out_of_memory) truth_suspect_twins(&w, truth->row, truth->n);
+        sm_truth_warning *kept =
+            w.r.out_of_memory ? NULL : sm_arena_array(f.arena, w.n + 1, sizeof *kept);
         if (kept && w.n) memcpy(kept, w.warning, w.n * sizeof *kept);
         if (kept) qsort(kept, w.n, sizeof *kept, by_line);
         truth->warning = kept;

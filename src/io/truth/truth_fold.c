@@ -7,11 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int by_time(const void *a, const void *b) {
-    const sm_truth_row *x = a, *y = b;
-    int order = (x->measured_s > y->measured_s) - (x->measured_s < y->measured_s);
-    return order ? order : (x->line > y->line) - (x->line < y->line);
-}
+SM_ORDER(by_time, sm_truth_row, SM_ASCENDING(measured_s) SM_ASCENDING(line))
 
 /* The mean of logarithms. */
 static double between(double a, double x, double b, double y) {

@@ -3,6 +3,7 @@
 #pragma once
 #include "json_tree.h"
 #include "scalemodel/io.h"
+#include "scalemodel/page.h"
 
 /* The columns and keys of the files of measured rows, one list per kind, and the row
  * under reading that they are laid into. Private to src/io; docs/truth-data.md is its manual. */
@@ -23,14 +24,15 @@ typedef enum truth_type {
 typedef struct truth_draft {
     sm_truth_row row;
     const char *label; /* a source that is a plain text */
-    double time_us, time_from_tokens_s, time_from_flops_s, peak_gib, peak_gb;
-    double ttft_ms, tpot_ms, latency_ms;
+    double time_from_tokens_s, time_from_flops_s, peak_gib, peak_gb;
 } truth_draft;
 
 typedef struct truth_field {
     const char *key; /* of a nested JSON object with dots, as in "model.layers" */
     truth_type type;
     size_t offset; /* in truth_draft */
+    double times;  /* of a number: what it is multiplied by to lie there; 0: 1 */
+    bool same;     /* rows that speak of one configuration have it alike */
 } truth_field;
 
 enum { TRUTH_MAX_SIGNS = 3 };
@@ -109,6 +111,11 @@ sm_status truth_json_read(truth_file *f, truth_rows *rows);
 const truth_schema *truth_recognise(bool (*has)(const void *where, const char *key),
                                     const void *where);
 const truth_schema *truth_schema_of(sm_truth_kind kind);
+/* A draft of that kind that states nothing, its padding 0: equal rows are equal bytes. */
+void truth_draft_blank(truth_draft *draft, sm_truth_kind kind);
+/* The row as a line of JSON, of *n bytes; same: what its configuration is alone. */
+sm_status truth_row_line(const sm_truth_row *row, bool same, sm_arena *arena, char **line,
+                         size_t *n, sm_error *err);
 /* What a header or a row must name, for errors: "m, n, k (gemm); q_len, kv_len (attention); ..." */
 const char *truth_known_kinds(char *out, size_t size);
 
@@ -136,14 +143,14 @@ sm_status truth_tool_cell(const truth_tool *tool, const json_value *object, cons
 
 /* ---- what is read without error and yet looks wrong ---- */
 typedef struct truth_warnings {
-    sm_arena *arena;
+    sm_report r;               /* of which the arena alone is used, and whether memory ran out */
     sm_truth_warning *warning; /* grows; to be freed with sm_free */
     size_t n, room;
-    bool refused; /* out of memory: whatever was noted since is lost */
 } truth_warnings;
 
-void truth_warn(truth_warnings *w, const sm_truth_row *row, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+/* Note a text about a row; where memory runs out it is lost. */
+void truth_note(truth_warnings *w, const sm_truth_row *row, const char *text);
+#define truth_warn(w, row, ...) truth_note((w), (row), sm_textf(&(w)->r, __VA_ARGS__))
 /* One row against the chip's datasheet and against itself. */
 void truth_suspect_row(truth_warnings *w, const sm_truth_row *row);
 /* Rows against each other: the same id, the same configuration with times far apart. */

@@ -68,7 +68,8 @@ static sm_status check_section(const truth_file *f, const char *key, size_t leng
 
 /* The first row tells the kind; the others must be of it. */
 static sm_status check_kind(truth_file *f) {
-    f->tool = truth_tool_of(f->form);
+    const json_value *form = f->form;
+    f->tool = truth_tool_of(form);
     const truth_schema *schema =
         f->tool ? truth_schema_of(SM_TRUTH_INFERENCE) : truth_recognise(has_key, f->form);
     char kinds[400];
@@ -85,9 +86,9 @@ static sm_status check_kind(truth_file *f) {
         return SM_OK;
     }
     if (f->schema)
-        return json_fail(f->form, "this row is of another kind: the file began with %s",
+        return json_fail(form, "this row is of another kind: the file began with %s",
                          sm_truth_kind_name(f->schema->kind));
-    return json_fail(f->form, "the keys tell no kind of measured row: expected one of %s",
+    return json_fail(form, "the keys tell no kind of measured row: expected one of %s",
                      truth_known_kinds(kinds, sizeof kinds));
 }
 

@@ -37,22 +37,18 @@ static bool is_whole(double number) { return number >= floor(number) && number <
 static sm_status set_number(const truth_file *f, size_t field, const truth_cell *cell,
                             double *value) {
     truth_type type = f->schema->field[field].type;
-    double number = 0;
-    *value = NAN;
-    if (cell->kind == CELL_NONE) return SM_OK;
+    double number = 0, times = f->schema->field[field].times;
     if (!is_number(cell, &number)) return fail_type(f, field, cell, "a number");
     if (number < 0) return fail_type(f, field, cell, "a number of at least 0");
     if (type == TRUTH_TIME && number <= 0) return fail_type(f, field, cell, "a number above 0");
     if (type == TRUTH_SIZE && (number < 1 || !is_whole(number)))
         return fail_type(f, field, cell, "a whole number from 1");
-    *value = number;
+    *value = times > 0 ? number * times : number;
     return SM_OK;
 }
 
 static sm_status set_count(const truth_file *f, size_t field, const truth_cell *cell, int *value) {
     double number = 0;
-    *value = f->schema->field[field].type == TRUTH_STAGE ? -1 : 0;
-    if (cell->kind == CELL_NONE) return SM_OK;
     if (!is_number(cell, &number) || number < 0 || number > INT_MAX || !is_whole(number))
         return fail_type(f, field, cell, "a whole number");
     *value = (int)number;
@@ -71,8 +67,6 @@ static bool spells_flag(const char *text, bool *yes) {
 static sm_status set_flag(const truth_file *f, size_t field, const truth_cell *cell,
                           sm_stated *value) {
     bool yes = cell->yes;
-    *value = SM_UNSTATED;
-    if (cell->kind == CELL_NONE) return SM_OK;
     if (cell->kind == CELL_RAW ? !spells_flag(cell->text, &yes) : cell->kind != CELL_FLAG)
         return fail_type(f, field, cell, "true or false");
     *value = yes ? SM_YES : SM_NO;
@@ -82,8 +76,6 @@ static sm_status set_flag(const truth_file *f, size_t field, const truth_cell *c
 static sm_status set_text(const truth_file *f, size_t field, const truth_cell *cell,
                           const char **value) {
     truth_type type = f->schema->field[field].type;
-    *value = "";
-    if (cell->kind == CELL_NONE) return SM_OK;
     if (type == TRUTH_LABEL && cell->kind == CELL_OTHER) return SM_OK;
     if (type == TRUTH_WORDS ? cell->kind != CELL_RAW && !cell->list
                             : cell->kind == CELL_OTHER || cell->list)
@@ -131,7 +123,7 @@ static sm_status set_field(const truth_file *f, size_t field, truth_draft *draft
     sm_status status = f->cell(f, field, &cell);
     if (status == SM_OK && f->given && cell.kind == CELL_NONE)
         status = fill_in(f, f->schema->field[field].key, &cell);
-    if (status != SM_OK) return status;
+    if (status != SM_OK || cell.kind == CELL_NONE) return status;
     switch (f->schema->field[field].type) {
     case TRUTH_TEXT:
     case TRUTH_LABEL:
@@ -183,14 +175,9 @@ static void finish(const truth_file *f, truth_draft *draft) {
         return;
     }
     if (!draft->row.source || !draft->row.source[0]) draft->row.source = draft->label;
-    draft->row.measured_s = draft->time_us * 1e-6;
-    if (f->schema->kind == SM_TRUTH_INFERENCE) {
-        sm_inference_row *r = &draft->row.of.inference;
-        r->ttft_s = draft->ttft_ms * 1e-3;
-        r->tpot_s = draft->tpot_ms * 1e-3;
-        r->latency_s = draft->latency_ms * 1e-3;
+    const sm_inference_row *r = &draft->row.of.inference;
+    if (f->schema->kind == SM_TRUTH_INFERENCE)
         draft->row.measured_s = sm_inference_measured(r, sm_inference_primary(r));
-    }
 }
 
 static bool is_folded(const truth_file *f, const sm_truth_row *row) {
@@ -242,10 +229,8 @@ static sm_status set_fields(const truth_file *f, truth_draft *draft) {
 
 sm_status truth_row_read(truth_file *f, truth_rows *rows) {
     truth_draft draft;
-    memset(&draft, 0, sizeof draft); /* padding too: equal rows are equal bytes */
-    draft.row.kind = f->schema->kind;
+    truth_draft_blank(&draft, f->schema->kind);
     draft.row.line = f->line;
-    draft.label = "";
     if (f->given && rows->n == 0) {
         sm_status known = check_given(f);
         if (known != SM_OK) return known;

@@ -13,18 +13,23 @@ static double truth_most_flops_per_s(const sm_chip *chip) {
     return most;
 }
 
-/* Forward and backward: 6 FLOPs per token and parameter that it meets (attention, MLP or the
- * experts it is sent to, output head). */
+/* Of a layer's attention and MLP, or of the experts that a token is sent to; q, kv: widths of all
+ * heads, 0 where they are not stated. */
+static double layer_params(double D, double q, double kv, double width, sm_stated gated) {
+    return D * (2 * (q > 0 ? q : D) + 2 * kv) + (gated == SM_NO ? 2 : 3) * D * width;
+}
+
+/* Forward and backward: 6 FLOPs per token and parameter that it meets, the output head too. */
 static double training_flops(const sm_training_row *t) {
     const double D = t->model.d_model, head = t->model.d_head;
-    const double q = t->model.n_heads * head, kv = t->model.n_kv_heads * head;
     double width = t->model.d_ff;
     if (t->model.n_experts > 0)
         width =
             (double)t->model.d_ff_expert * (t->model.experts_per_token + t->model.shared_experts);
-    double attention = D * (2 * (q > 0 ? q : D) + 2 * kv);
-    double mlp = (t->model.gated == SM_NO ? 2 : 3) * D * width;
-    double params = t->model.layers * (attention + mlp) + D * t->model.vocab;
+    double params =
+        t->model.layers * layer_params(D, t->model.n_heads * head, t->model.n_kv_heads * head,
+                                       width, t->model.gated) +
+        D * t->model.vocab;
     double tokens = t->global_batch_sequences * t->seq_len;
     bool known = t->model.layers > 0 && D > 0 && t->chips > 0;
     return known ? 6 * params * tokens / t->chips : 0;
@@ -74,7 +79,7 @@ static double truth_work_seconds(const truth_work *w) {
 /* A row of inference that reads well and cannot be right, or hardly: against the least work of a
  * token, where a unit wrong by 1000 shows, and against its own other figures. */
 
-#define FASTER 3.0      /* times above the datasheet's rates */
+#define FASTER 3.0      /* times above the datasheet's rates: caches, boosted clocks */
 #define SLOWER 3000.0   /* times the least, and over LONGEST_S */
 #define LONGEST_S 10.0  /* between two tokens, or a counted token of a whole system */
 #define LEAST_BYTES 0.5 /* of a weight */
@@ -83,12 +88,11 @@ static double truth_work_seconds(const truth_work *w) {
 
 /* Parameters that every token meets, without embeddings; 0: not stated. */
 static double active_params(const sm_inference_row *r) {
-    double head = r->model.d_head > 0 ? r->model.d_head : 0, D = r->model.d_model;
-    double attention = D * head * (2.0 * r->model.heads + 2.0 * r->model.kv_heads);
-    double matrices = r->model.gated_mlp == SM_NO ? 2 : 3, width = r->model.d_ff;
+    double head = r->model.d_head > 0 ? r->model.d_head : 0, width = r->model.d_ff;
     if (r->model.experts > 0)
         width = (double)r->model.d_ff_expert * (r->model.top_k + r->model.shared_experts);
-    return r->model.layers * (attention + matrices * D * width);
+    return r->model.layers * layer_params(r->model.d_model, r->model.heads * head,
+                                          r->model.kv_heads * head, width, r->model.gated_mlp);
 }
 
 /* Between two tokens of a sequence: its weights are read once at least. Of a counted token: its
@@ -102,10 +106,8 @@ static void suspect_least(truth_warnings *w, const sm_truth_row *row, const sm_c
     double least = quantity == SM_SERVED_TPOT
                        ? params * LEAST_BYTES / (chip->memory_bytes_per_s.value * r->chips)
                        : 2 * params / (truth_most_flops_per_s(chip) * r->chips);
-    char measured[24], bound[24];
     if (isnan(seconds) || !(least > 0) || !isfinite(least)) return;
-    sm_format_seconds(measured, sizeof measured, seconds);
-    sm_format_seconds(bound, sizeof bound, least);
+    const char *measured = sm_show_seconds(&w->r, seconds), *bound = sm_show_seconds(&w->r, least);
     if (seconds * FASTER < least)
         truth_warn(w, row, "%s says %s a token, but %s needs %s at its datasheet's rates; %s",
                    figures[quantity], measured, chip->name, bound,
@@ -122,7 +124,6 @@ static void truth_suspect_serving(truth_warnings *w, const sm_truth_row *row, co
     double of_chips = r->tokens_per_s_per_chip * r->chips;
     double ranks = (double)(r->tp > 0 ? r->tp : 1) * (r->pp > 0 ? r->pp : 1);
     double by_tokens = r->tpot_s * (r->output_len - 1);
-    char printed[24], tokens[24];
     if (chip) suspect_least(w, row, chip, SM_SERVED_TPOT);
     if (chip) suspect_least(w, row, chip, SM_SERVED_TOKEN);
     if (r->tokens_per_s > 0 && of_chips > 0 && fabs(of_chips / r->tokens_per_s - 1) > NOTABLE)
@@ -134,29 +135,22 @@ static void truth_suspect_serving(truth_warnings *w, const sm_truth_row *row, co
                    r->chips);
     if (r->latency_s > 0 && isfinite(by_tokens) && by_tokens * (1 - DIFFERENT) > r->latency_s)
         truth_warn(w, row, "latency_ms says %s, but tpot_ms over the output gives %s",
-                   sm_format_seconds(printed, sizeof printed, r->latency_s),
-                   sm_format_seconds(tokens, sizeof tokens, by_tokens));
+                   sm_show_seconds(&w->r, r->latency_s), sm_show_seconds(&w->r, by_tokens));
 }
 
 /* Times of single operations compare with at least LAUNCH_S: small ones take about that, whatever
  * they do. None is over in SOONEST_S. */
 #define LAUNCH_S 10e-6
 #define SOONEST_S 0.5e-6
-#define FASTER 3.0         /* times above the datasheet's rates: caches, boosted clocks */
 #define SLOWER_OP 300.0    /* times the larger of bound and LAUNCH_S */
 #define SLOWER_STEP 1000.0 /* times the bound */
 #define UNIT 1000.0
-#define NOTABLE 0.02 /* two printed figures of one step may differ by rounding */
 
 /* ---- notes ---- */
 
-void truth_warn(truth_warnings *w, const sm_truth_row *row, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    const char *text = sm_arena_vprintf(w->arena, format, args);
-    va_end(args);
-    sm_truth_warning *grown = text ? sm_grow(w->warning, w->n, &w->room, sizeof *grown) : NULL;
-    w->refused |= !grown;
+void truth_note(truth_warnings *w, const sm_truth_row *row, const char *text) {
+    sm_truth_warning *grown = sm_grow(w->warning, w->n, &w->room, sizeof *grown);
+    w->r.out_of_memory |= !grown;
     if (!grown) return;
     w->warning = grown;
     grown[w->n++] = (sm_truth_warning){row->line, row->id, text};
@@ -194,10 +188,8 @@ static void suspect_time(truth_warnings *w, const sm_truth_row *row, const sm_ch
     bool step = row->kind == SM_TRUTH_TRAINING;
     double usual = step ? bound : fmax(bound, LAUNCH_S);
     double soonest = step ? bound / FASTER : fmax(bound / FASTER, SOONEST_S);
-    char measured[24], least[24];
-    sm_format_seconds(measured, sizeof measured, seconds);
-    sm_format_seconds(least, sizeof least, bound);
     if (!(usual > 0) || isnan(seconds)) return;
+    const char *measured = sm_show_seconds(&w->r, seconds), *least = sm_show_seconds(&w->r, bound);
     if (seconds < soonest && bound > SOONEST_S)
         truth_warn(w, row, "%s says %s, but %s needs %s at its datasheet's rates; %s",
                    figure_of(row), measured, chip->name, least, guess_short(row, usual / seconds));
@@ -212,10 +204,8 @@ static void suspect_time(truth_warnings *w, const sm_truth_row *row, const sm_ch
 
 static void suspect_memory(truth_warnings *w, const sm_truth_row *row, const sm_chip *chip) {
     double peak = row->of.training.peak_memory_bytes, has = chip->memory_bytes.value;
-    char printed[24], room[24];
-    sm_format_bytes(printed, sizeof printed, peak);
-    sm_format_bytes(room, sizeof room, has);
     if (!(has > 0) || isnan(peak)) return;
+    const char *printed = sm_show_bytes(&w->r, peak), *room = sm_show_bytes(&w->r, has);
     if (peak > 2 * has)
         truth_warn(w, row, "the peak memory is %s, but %s has %s; is it in MiB, or of all chips?",
                    printed, chip->name, room);
@@ -231,27 +221,23 @@ static void suspect_training(truth_warnings *w, const sm_truth_row *row) {
     double ranks = (double)t->tp * t->cp * t->pp * t->dp;
     double tokens = t->global_batch_sequences * t->seq_len;
     double by_tokens = tokens / (t->tokens_per_s_per_chip * t->chips);
-    char printed[24], implied[24];
     if (ranks > 0 && t->devices > 0 && fabs(ranks - t->devices) > 0.5)
         truth_warn(w, row, "tp %d x cp %d x pp %d x dp %d is %.0f, but there are %d devices", t->tp,
                    t->cp, t->pp, t->dp, ranks, t->devices);
     bool both = t->step_time_s > 0 && by_tokens > 0 && isfinite(by_tokens);
     if (both && fabs(by_tokens / t->step_time_s - 1) > NOTABLE)
         truth_warn(w, row, "step_time_s says %s, but tokens_per_s_per_chip gives %s",
-                   sm_format_seconds(printed, sizeof printed, t->step_time_s),
-                   sm_format_seconds(implied, sizeof implied, by_tokens));
+                   sm_show_seconds(&w->r, t->step_time_s), sm_show_seconds(&w->r, by_tokens));
 }
 
 /* Bus bandwidth is bytes/time times a factor of the collective that lies between 1/2 and 2. */
 static void suspect_bandwidth(truth_warnings *w, const sm_truth_row *row) {
     const sm_collective_row *c = &row->of.collective;
     double rate = c->bytes / row->measured_s, printed = c->busbw_GBps * 1e9;
-    char by_time[24], bus[24];
     if (!(rate > 0) || !(printed > 0) || !isfinite(rate)) return;
     if (printed < rate * 10 && printed > rate / 10) return;
     truth_warn(w, row, "busbw_GBps says %s, but bytes and time_us give %s",
-               sm_format_rate(bus, sizeof bus, printed, "B/s"),
-               sm_format_rate(by_time, sizeof by_time, rate, "B/s"));
+               sm_show_rate(&w->r, printed, "B/s"), sm_show_rate(&w->r, rate, "B/s"));
 }
 
 void truth_suspect_row(truth_warnings *w, const sm_truth_row *row) {

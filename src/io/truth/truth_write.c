@@ -5,13 +5,8 @@
 #include <unistd.h>
 
 #include "scalemodel/json.h"
+#include "scalemodel/page.h"
 #include "truth_form.h"
-
-static const truth_schema *schema_of(sm_truth_kind kind) {
-    for (int i = 0; i < SM_TRUTH_KIND_COUNT; i++)
-        if (rows_schemas[i].kind == kind) return &rows_schemas[i];
-    return NULL;
-}
 
 static void *place(truth_draft *draft, const truth_field *f) { return (char *)draft + f->offset; }
 
@@ -31,8 +26,8 @@ static void unstate(truth_draft *draft, const truth_field *f) {
     }
 }
 
-static void unstate_all(truth_draft *draft, sm_truth_kind kind) {
-    const truth_schema *s = schema_of(kind);
+void truth_draft_blank(truth_draft *draft, sm_truth_kind kind) {
+    const truth_schema *s = truth_schema_of(kind);
     memset(draft, 0, sizeof *draft);
     for (size_t i = 0; i < s->n; i++) unstate(draft, &s->field[i]);
     draft->row.kind = kind;
@@ -41,7 +36,7 @@ static void unstate_all(truth_draft *draft, sm_truth_kind kind) {
 
 void sm_truth_row_blank(sm_truth_kind kind, sm_truth_row *row) {
     truth_draft draft;
-    unstate_all(&draft, kind);
+    truth_draft_blank(&draft, kind);
     if (kind == SM_TRUTH_TRAINING)
         draft.row.of.training.peak_memory_bytes = draft.row.of.training.derived_step_time_s = NAN;
     *row = draft.row;
@@ -50,99 +45,45 @@ void sm_truth_row_blank(sm_truth_kind kind, sm_truth_row *row) {
 
 /* ---- writing ---- */
 
-/* "OOM repeated": a list of texts. */
-static sm_data *words(sm_arena *arena, const char *text) {
-    sm_data *list = sm_data_array(arena);
-    while (list && *text) {
-        size_t n = strcspn(text, " ");
-        char *word = n ? sm_arena_copy(arena, text, n) : NULL;
-        if (n && !(word && sm_data_push(list, sm_data_string(arena, word)))) return NULL;
-        text += n + (text[n] == ' ');
-    }
-    return list;
+/* A field's value into the object, if the row states it. */
+static void put_field(sm_report *r, sm_data *object, truth_draft *draft, const truth_field *f) {
+    const void *at = place(draft, f);
+    const char *key = f->key, *text = f->type <= TRUTH_WORDS ? *(const char *const *)at : NULL;
+    sm_stated flag = f->type == TRUTH_FLAG ? *(const sm_stated *)at : SM_UNSTATED;
+    double number = NAN;
+    if (f->type == TRUTH_NUMBER || f->type == TRUTH_TIME || f->type == TRUTH_SIZE)
+        number = *(const double *)at / (f->times > 0 ? f->times : 1);
+    if ((f->type == TRUTH_COUNT && *(const int *)at) ||
+        (f->type == TRUTH_STAGE && *(const int *)at >= 0))
+        number = *(const int *)at;
+    if ((!text || !text[0]) && flag == SM_UNSTATED && !isfinite(number)) return;
+    object = sm_put_nested(r, object, &key);
+    if (f->type == TRUTH_WORDS) { /* "OOM repeated": a list of texts */
+        sm_data *list = sm_put_array(r, object, key);
+        for (size_t n; (n = sm_next_word(&text, &key)) > 0;)
+            sm_put(r, list, NULL, sm_textf(r, "%.*s", (int)n, key));
+    } else if (text) sm_put(r, object, key, text);
+    else if (flag != SM_UNSTATED) sm_put(r, object, key, (bool)(flag == SM_YES));
+    else sm_put(r, object, key, number);
 }
 
-static bool stated(truth_draft *draft, const truth_field *f) {
-    switch (f->type) {
-    case TRUTH_TEXT:
-    case TRUTH_LABEL:
-    case TRUTH_WORDS: {
-        const char *text = *(const char **)place(draft, f);
-        return text && text[0];
-    }
-    case TRUTH_NUMBER:
-    case TRUTH_TIME:
-    case TRUTH_SIZE: return isfinite(*(double *)place(draft, f));
-    case TRUTH_COUNT: return *(int *)place(draft, f) != 0;
-    case TRUTH_STAGE: return *(int *)place(draft, f) >= 0;
-    case TRUTH_FLAG: return *(sm_stated *)place(draft, f) != SM_UNSTATED;
-    }
-    return false;
-}
-
-static sm_data *value_of(sm_arena *arena, truth_draft *draft, const truth_field *f) {
-    switch (f->type) {
-    case TRUTH_TEXT:
-    case TRUTH_LABEL: return sm_data_string(arena, *(const char **)place(draft, f));
-    case TRUTH_WORDS: return words(arena, *(const char **)place(draft, f));
-    case TRUTH_NUMBER:
-    case TRUTH_TIME:
-    case TRUTH_SIZE: return sm_data_number(arena, *(double *)place(draft, f));
-    case TRUTH_COUNT:
-    case TRUTH_STAGE: return sm_data_number(arena, *(int *)place(draft, f));
-    case TRUTH_FLAG: return sm_data_bool(arena, *(sm_stated *)place(draft, f) == SM_YES);
-    }
-    return NULL;
-}
-
-/* "model.layers" goes into the object "model". */
-static bool put(sm_arena *arena, sm_data *object, const char *key, sm_data *value) {
-    size_t n = strcspn(key, ".");
-    if (!key[n]) return sm_data_put(object, arena, key, value);
-    const char *outer = sm_arena_copy(arena, key, n);
-    if (!outer) return false;
-    sm_data *inner = object->first;
-    while (inner && strcmp(inner->key, outer) != 0) inner = inner->next;
-    if (!inner) {
-        inner = sm_data_object(arena);
-        if (!sm_data_put(object, arena, outer, inner)) return false;
-    }
-    return put(arena, inner, key + n + 1, value);
-}
-
-/* What the file prints in other units than a row is in. */
-static void undo_units(truth_draft *draft) {
-    sm_truth_row *row = &draft->row;
-    if (row->kind == SM_TRUTH_TRAINING) {
-        draft->peak_gib = ldexp(row->of.training.peak_memory_bytes, -30);
-        draft->time_from_tokens_s = row->of.training.derived_step_time_s;
-        row->of.training.title = row->source;
-        return;
-    }
-    if (row->kind == SM_TRUTH_INFERENCE) {
-        draft->ttft_ms = row->of.inference.ttft_s * 1e3;
-        draft->tpot_ms = row->of.inference.tpot_s * 1e3;
-        draft->latency_ms = row->of.inference.latency_s * 1e3;
-        return;
-    }
-    draft->label = row->source;
-    draft->time_us = row->measured_s * 1e6;
-}
-
-/* NULL: out of memory. */
-static sm_data *object_of(sm_arena *arena, const sm_truth_row *row) {
+sm_status truth_row_line(const sm_truth_row *row, bool same, sm_arena *arena, char **line,
+                         size_t *n, sm_error *err) {
     truth_draft draft;
-    const truth_schema *s = schema_of(row->kind);
+    const truth_schema *s = truth_schema_of(row->kind);
+    sm_report r = {.arena = arena}; /* of which no more is used than whether memory ran out */
     sm_data *object = sm_data_object(arena);
-    unstate_all(&draft, row->kind);
+    truth_draft_blank(&draft, row->kind);
     draft.row = *row;
-    undo_units(&draft);
-    for (size_t i = 0; object && i < s->n; i++) {
-        const truth_field *f = &s->field[i];
-        if (stated(&draft, f) && !put(arena, object, f->key, value_of(arena, &draft, f)))
-            return NULL;
-    }
-    return object;
+    if (row->kind == SM_TRUTH_TRAINING) {
+        draft.peak_gib = ldexp(row->of.training.peak_memory_bytes, -30);
+        draft.time_from_tokens_s = row->of.training.derived_step_time_s;
+        draft.row.of.training.title = row->source;
+    } else if (row->kind != SM_TRUTH_INFERENCE) draft.label = row->source;
+    for (size_t i = 0; i < s->n && !r.out_of_memory; i++)
+        if (!same || s->field[i].same) put_field(&r, object, &draft, &s->field[i]);
+    return object && !r.out_of_memory ? sm_json_format(object, SM_JSON_LINE, arena, line, n, err)
+                                      : sm_fail_memory(err);
 }
 
 /* ---- appending ---- */
@@ -194,7 +135,7 @@ static sm_status append(const char *path, const sm_truth_row *row, sm_arena *are
     if (status) return status;
     char *line;
     size_t n;
-    status = sm_json_format(object_of(arena, row), SM_JSON_LINE, arena, &line, &n, err);
+    status = truth_row_line(row, false, arena, &line, &n, err);
     return status ? status : write_lines(path, &so_far, line, n, arena, err);
 }
 

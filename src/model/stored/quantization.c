@@ -150,6 +150,8 @@ static sm_status read_algorithm(const json_value *object, stored_format *f) {
     const char *names[MOST_NAMES], *name = json_text(v);
     const stored_algorithm *known = NAMED(stored_algorithms, name);
     size_t n = 0;
+    sm_status status = json_expect(object, IS_OBJECT, "an object with \"quant_algo\"");
+    if (status) return status;
     if (known) *f = known->format;
     if (known) return read_size(object, "group_size", 1, MOST_GROUP, &f->block_columns);
     if (!v) return json_fail(object, "quant_algo is missing");
@@ -240,14 +242,36 @@ static sm_status read_config_groups(reader *r) {
     return status;
 }
 
+static const char *const linear[] = {"Linear"};
+
 static sm_status one_group(reader *r, const stored_format *format) {
-    static const char *const linear[] = {"Linear"};
     stored_group *group = sm_arena_alloc(r->arena, sizeof *group);
     if (!group) return sm_fail_memory(r->json->in->err);
     *group = (stored_group){.format = *format, .target = linear, .targets = 1};
     r->out->group = group;
     r->out->groups = 1;
     return SM_OK;
+}
+
+/* Modules by their names, each with a format of its own, and (has_rest) what the others have. */
+static sm_status read_modules(reader *r, const json_value *modules, bool has_rest,
+                              const json_value *rest,
+                              sm_status (*read)(const json_value *, stored_format *)) {
+    uint32_t n = json_is(modules, IS_OBJECT) ? modules->n : 0;
+    stored_group *group = sm_arena_array(r->arena, n + 1, sizeof *group);
+    const char **name = sm_arena_array(r->arena, n + 1, sizeof *name);
+    if (!group || !name) return sm_fail_memory(r->json->in->err);
+    sm_status status = SM_OK;
+    for (uint32_t i = 0; !status && i < n; i++) {
+        name[i] = modules->item[i].key;
+        group[i] = (stored_group){.target = &name[i], .targets = 1};
+        status = read(&modules->item[i], &group[i].format);
+    }
+    group[n] = (stored_group){.target = linear, .targets = 1};
+    if (!status && has_rest) status = read(rest, &group[n].format);
+    r->out->group = group;
+    r->out->groups = (int)n + has_rest;
+    return status;
 }
 
 static sm_status modelopt(reader *r) {
@@ -258,19 +282,7 @@ static sm_status modelopt(reader *r) {
     if (is_there(layers)) {
         /* {"model.layers.0.mlp.experts": {"quant_algo": "NVFP4"}, ...} */
         sm_status status = json_expect(layers, IS_OBJECT, "an object of modules");
-        if (status) return status;
-        stored_group *group = sm_arena_array(r->arena, layers->n + 1, sizeof *group);
-        const char **name = sm_arena_array(r->arena, layers->n + 1, sizeof *name);
-        if (!group || !name) return sm_fail_memory(layers->in->err);
-        for (uint32_t i = 0; !status && i < layers->n; i++) {
-            name[i] = layers->item[i].key;
-            group[i] = (stored_group){.target = &name[i], .targets = 1};
-            status = json_expect(&layers->item[i], IS_OBJECT, "an object with \"quant_algo\"");
-            if (!status) status = read_algorithm(&layers->item[i], &group[i].format);
-        }
-        r->out->group = group;
-        r->out->groups = (int)layers->n;
-        return status;
+        return status ? status : read_modules(r, layers, false, NULL, read_algorithm);
     }
     stored_format format;
     sm_status status = read_algorithm(r->json, &format);
@@ -279,7 +291,8 @@ static sm_status modelopt(reader *r) {
 
 /* ---- Quark ---- */
 
-static sm_status quark_scheme(const json_value *weight, stored_format *f) {
+static sm_status quark_scheme(const json_value *module, stored_format *f) {
+    const json_value *weight = json_get(module, "weight");
     const char *type = json_text(json_get(weight, "dtype"));
     const char *scheme = json_text(json_get(weight, "qscheme"));
     *f = (stored_format){.bits = 16};
@@ -299,24 +312,8 @@ static sm_status quark_scheme(const json_value *weight, stored_format *f) {
 }
 
 static sm_status quark(reader *r) {
-    const json_value *special = json_get(r->json, "layer_quant_config");
-    uint32_t n = json_is(special, IS_OBJECT) ? special->n : 0;
-    static const char *const linear[] = {"Linear"};
-    stored_group *group = sm_arena_array(r->arena, n + 1, sizeof *group);
-    const char **name = sm_arena_array(r->arena, n + 1, sizeof *name);
-    if (!group || !name) return sm_fail_memory(r->json->in->err);
-    sm_status status = SM_OK;
-    for (uint32_t i = 0; !status && i < n; i++) {
-        name[i] = special->item[i].key;
-        group[i] = (stored_group){.target = &name[i], .targets = 1};
-        status = quark_scheme(json_get(&special->item[i], "weight"), &group[i].format);
-    }
-    group[n] = (stored_group){.target = linear, .targets = 1};
-    if (!status)
-        status = quark_scheme(json_find(r->json, "global_quant_config.weight"), &group[n].format);
-    r->out->group = group;
-    r->out->groups = (int)n + 1;
-    return status;
+    return read_modules(r, json_get(r->json, "layer_quant_config"), true,
+                        json_get(r->json, "global_quant_config"), quark_scheme);
 }
 
 /* ---- the table ---- */

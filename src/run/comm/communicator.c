@@ -1,5 +1,6 @@
 /* Communicators: every call is counted, and in debug mode compared over the group before it is
  * made, so that ranks that disagree get an error instead of a deadlock. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -109,6 +110,19 @@ sm_status sm_run_all_reduce(sm_communicator *c, void *in_place, size_t n, sm_ele
                             sm_error *err) {
     const sm_run_call all = {SM_ALL_REDUCE, in_place, in_place, n, element, 0};
     return sm_run_collective(c, &all, err);
+}
+
+sm_status sm_run_largest(sm_communicator *c, double *number, int n, sm_error *err) {
+    size_t ranks = (size_t)c->size, count = (size_t)n;
+    double *all = sm_calloc(ranks * count, sizeof *all);
+    if (!all) return sm_fail_memory(err);
+    sm_status status = sm_run_all_gather(c, number, count * sizeof *number, all, err);
+    for (size_t i = 0; !status && i < ranks * count; i++) {
+        double *most = &number[i % count];
+        if (!isnan(*most) && !(all[i] <= *most)) *most = all[i];
+    }
+    sm_free(all);
+    return status;
 }
 
 sm_status sm_run_broadcast(sm_communicator *c, void *in_place, size_t bytes, int root,

@@ -42,17 +42,7 @@ static sm_status call_once(sm_communicator *world, const timed_call *timed, bool
 
 /* Of each of n repeats, the largest over the ranks. */
 static sm_status largest_of(sm_communicator *world, repeat *r, int n, sm_error *err) {
-    size_t ranks = (size_t)world->size, count = (size_t)n;
-    repeat *all = sm_calloc(ranks * count, sizeof *all);
-    if (!all) return sm_fail_memory(err);
-    sm_status status = sm_run_all_gather(world, r, count * sizeof *r, all, err);
-    for (size_t i = 0; !status && i < ranks * count; i++) {
-        repeat *most = &r[i % count];
-        most->seconds = fmax(most->seconds, all[i].seconds);
-        most->waited_s = fmax(most->waited_s, all[i].waited_s);
-    }
-    sm_free(all);
-    return status;
+    return sm_run_largest(world, &r->seconds, n * (int)(sizeof *r / sizeof r->seconds), err);
 }
 
 /* ---- repeats ---- */
@@ -74,11 +64,7 @@ static sm_status count_repeats(sm_communicator *world, const sm_measure_job *job
 }
 
 /* By the share of its time that a rank waited. */
-static int by_waiting(const void *a, const void *b) {
-    const repeat *x = a, *y = b;
-    double one = x->waited_s * y->seconds, other = y->waited_s * x->seconds;
-    return (one > other) - (one < other);
-}
+SM_ORDER(by_waiting, repeat, SM_BY_KEY(x->waited_s * y->seconds, y->waited_s * x->seconds))
 
 sm_status measure_repeatedly(sm_communicator *world, const sm_measure_job *job,
                              const timed_call *timed, sm_spread *out, sm_error *err) {

@@ -4,7 +4,6 @@
 #include "train_parts.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { PARTS = 16 };
 

@@ -372,70 +372,50 @@ static sm_status fill_blocks(sm_trainer *t, sm_step_layer *layer, sm_train_part 
     return status ? status : train_state_out(t, layer, part, b->block, err);
 }
 
-static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, double *load,
+/* Visit the arrays of a layer: gathered on their owner, or (lists) described on every rank. */
+static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, double *load, bool lists,
                             sm_train_visit visit, void *context, sm_error *err) {
     const sm_task_list *p = piece_of(t, number);
     const sm_einsum *einsum;
-    blocks b;
+    blocks b = {.own = false};
     int owner = deal_out(t, number, load);
-    sm_status status = fill_blocks(t, sm_stage_layer(&t->stage, number), part, &b, err);
+    sm_status status =
+        lists ? SM_OK : fill_blocks(t, sm_stage_layer(&t->stage, number), part, &b, err);
     for (int i = 0; !status && i < p->program->tensors; i++) {
         sm_train_array a;
         if (!is_kept(t, p, number, i, part)) continue;
         sm_layout layout = sm_layout_of(sm_task_list_array(p, i, &einsum));
         describe(t, p, number, i, part, &a);
         a.owner = owner;
-        status = save_array(t, &a, &layout, &b.block[i], visit, context, err);
+        status = lists ? visit(&a, context, err)
+                       : save_array(t, &a, &layout, &b.block[i], visit, context, err);
     }
     free_blocks(&b);
     return status;
 }
 
-static sm_status save(sm_trainer *t, double *load, sm_train_visit visit, void *context,
+static sm_status save(sm_trainer *t, bool dealt, bool lists, sm_train_visit visit, void *context,
                       sm_error *err) {
-    sm_status status = SM_OK;
+    double *load = dealt ? sm_calloc((size_t)t->world->size, sizeof *load) : NULL;
+    sm_status status = dealt && !load ? sm_fail_memory(err) : SM_OK;
     for (int part = SM_TRAIN_VALUE; part <= last_part(t); part++)
         for (int layer = -1; !status && layer <= last_number(t); layer++)
-            status = save_layer(t, layer, (sm_train_part)part, load, visit, context, err);
+            status = save_layer(t, layer, (sm_train_part)part, load, lists, visit, context, err);
+    sm_free(load);
     return status;
 }
 
 sm_status sm_trainer_save(sm_trainer *t, sm_train_visit visit, void *context, sm_error *err) {
-    return save(t, NULL, visit, context, err);
+    return save(t, false, false, visit, context, err);
 }
 
 sm_status sm_trainer_save_dealt(sm_trainer *t, sm_train_visit visit, void *context, sm_error *err) {
-    double *load = sm_calloc((size_t)t->world->size, sizeof *load);
-    sm_status status = load ? save(t, load, visit, context, err) : sm_fail_memory(err);
-    sm_free(load);
-    return status;
+    return save(t, true, false, visit, context, err);
 }
 
-static sm_status list_layer(const sm_trainer *t, int number, sm_train_part part, double *load,
-                            sm_train_visit visit, void *context, sm_error *err) {
-    const sm_task_list *p = piece_of(t, number);
-    int owner = deal_out(t, number, load);
-    sm_status status = SM_OK;
-    for (int i = 0; !status && i < p->program->tensors; i++) {
-        sm_train_array a;
-        if (!is_kept(t, p, number, i, part)) continue;
-        describe(t, p, number, i, part, &a);
-        a.owner = owner;
-        status = visit(&a, context, err);
-    }
-    return status;
-}
-
-sm_status sm_trainer_list(const sm_trainer *t, bool dealt, sm_train_visit visit, void *context,
+sm_status sm_trainer_list(sm_trainer *t, bool dealt, sm_train_visit visit, void *context,
                           sm_error *err) {
-    sm_status status = SM_OK;
-    double *load = dealt ? sm_calloc((size_t)t->world->size, sizeof *load) : NULL;
-    if (dealt && !load) return sm_fail_memory(err);
-    for (int part = SM_TRAIN_VALUE; part <= last_part(t); part++)
-        for (int layer = -1; !status && layer <= last_number(t); layer++)
-            status = list_layer(t, layer, (sm_train_part)part, load, visit, context, err);
-    sm_free(load);
-    return status;
+    return save(t, dealt, true, visit, context, err);
 }
 
 /* ---- cutting out ---- */
