@@ -15,7 +15,7 @@ cd "$(dirname "$0")/.."
 BUILD="${BUILD:-build}"
 MAKE="${MAKE:-make}"
 JOBS="${JOBS:-3}" # on two cores: some jobs wait for ranks and for disks
-TIME_LIMIT="${TIME_LIMIT:-240}" # seconds for one program
+TIME_LIMIT="${TIME_LIMIT:-600}" # seconds for one program: one that hangs, not one on a busy machine
 
 # Of the children so far, user and system, in seconds. (A pipe would ask for those of a shell of its own.)
 processor_time() { # processor_time FILE

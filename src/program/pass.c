@@ -1,6 +1,7 @@
 /* One microbatch through one layer: its tasks, forward or backward, over the actions of whoever
  * executes or counts them. */
 #include <assert.h>
+#include <string.h>
 
 #include "program_parts.h"
 
@@ -19,14 +20,16 @@ struct sm_pass {
     sm_pass_saved *saved;
     bool backward, once;
     sm_pass_order order;
-    int at;                              /* the next entry of the order */
-    sm_local_block home[SM_MAX_TENSORS]; /* gradients where their tensors are stored */
-    sm_local_block share[SM_MAX_TENSORS][MOST_SHARES];
-    sm_layout fell[SM_MAX_TENSORS][MOST_SHARES]; /* how a share is laid out */
+    int at; /* the next entry of the order */
     sm_local_block weight_share;
     sm_local_block together[SM_MAX_INPUTS]; /* gradients made at once */
     int moves, room;
-    moved move[];
+    moved *move; /* behind this */
+    struct {
+        sm_local_block home; /* where the tensor is stored */
+        sm_local_block share[MOST_SHARES];
+        sm_layout fell[MOST_SHARES]; /* how a share is laid out */
+    } slope[];                       /* of each tensor, in a backward pass */
 };
 typedef sm_pass pass;
 
@@ -88,7 +91,7 @@ static moved *find(pass *p, const task_move *like) {
 
 static const sm_local_block *source(const pass *p, const sm_program_task *task, int operand) {
     int tensor = task->tensor[operand];
-    if (task->gradient[operand]) return &p->home[tensor];
+    if (task->gradient[operand]) return &p->slope[tensor].home;
     return is_weight(p, tensor) ? &p->layer->weight[tensor] : &p->saved->value[tensor];
 }
 
@@ -278,8 +281,8 @@ static sm_status forward(pass *p, const sm_program_task *task, sm_error *err) {
 /* ---- gradients ---- */
 
 static sm_status add_share(pass *p, const sm_call *c, sm_local_block *block, sm_error *err) {
-    sm_local_block *to = &p->share[c->task->result][c->task->share];
-    sm_layout *fell = &p->fell[c->task->result][c->task->share];
+    sm_local_block *to = &p->slope[c->task->result].share[c->task->share];
+    sm_layout *fell = &p->slope[c->task->result].fell[c->task->share];
     assert(c->task->share < MOST_SHARES);
     if (to->data && !sm_layout_same(&p->list->mesh, fell, &c->made))
         return sm_fail(err, SM_INTERNAL, "parts of the gradient of %s lie differently",
@@ -338,15 +341,15 @@ static sm_status input_gradient(pass *p, const sm_program_task *task, sm_error *
 static sm_status weight_gradient(pass *p, const sm_program_task *task, sm_error *err) {
     sm_call c;
     sm_status status = prepare(p, task, SM_CALL_WEIGHT_GRADIENT, &c, &p->weight_share, err);
-    p->fell[task->result][0] = c.made;
+    p->slope[task->result].fell[0] = c.made;
     if (status) return status;
     return makes_all(c.op) ? gradients_at_once(p, &c, &p->weight_share, err) : compute(p, &c, err);
 }
 
 /* A whole sum joins a partial one on the first chip of the axes it is whole over. */
 static sm_status join(pass *p, const sm_program_task *task, sm_error *err) {
-    sm_local_block *from = &p->share[task->result][task->share];
-    sm_local_block *into = &p->share[task->result][task->into];
+    sm_local_block *from = &p->slope[task->result].share[task->share];
+    sm_local_block *into = &p->slope[task->result].share[task->into];
     bool first = true;
     for (int a = 0; a < SM_AXIS_COUNT; a++)
         if ((task->axes >> a & 1) && p->actions->at[a] > 0) first = false;
@@ -374,10 +377,10 @@ static uint32_t done_in_ring(const sm_program_task *task, const sm_layout *fell,
 static sm_status home(pass *p, const sm_program_task *task, sm_error *err) {
     bool weight = is_weight(p, task->result);
     int share = weight ? 0 : task->share;
-    sm_local_block *from = weight ? &p->weight_share : &p->share[task->result][share];
-    sm_local_block *to = weight ? &p->layer->gradient[task->result] : &p->home[task->result];
+    sm_local_block *from = weight ? &p->weight_share : &p->slope[task->result].share[share];
+    sm_local_block *to = weight ? &p->layer->gradient[task->result] : &p->slope[task->result].home;
     sm_layout layout = sm_layout_of(&task->einsum.in[0]);
-    sm_layout fell = p->fell[task->result][share];
+    sm_layout fell = p->slope[task->result].fell[share];
     for (int a = 0; a < SM_AXIS_COUNT; a++)
         if ((task->axes >> a & 1u) && fell.dim[a] == SM_UNREDUCED) fell.dim[a] = layout.dim[a];
     uint32_t done = done_in_ring(task, &fell, &layout);
@@ -418,10 +421,12 @@ static void release(pass *p, const sm_last_use *last) {
             *m = p->move[--p->moves];
         }
     for (int i = 0; i < b->tensors; i++) {
+        if (!((last->values | last->gradients) & sm_bit_of(i))) continue;
         if (last->values & ~stay & sm_bit_of(i)) drop(p, &p->saved->value[i]);
         if (p->backward && !b->tensor[i].norm && (last->values & sm_bit_of(i)))
             drop(p, &p->saved->arrived[i]);
-        if ((last->gradients & sm_bit_of(i)) && i != b->input && i != b->lent) drop(p, &p->home[i]);
+        if (p->backward && (last->gradients & sm_bit_of(i)) && i != b->input && i != b->lent)
+            drop(p, &p->slope[i].home);
     }
 }
 
@@ -449,8 +454,12 @@ static pass *begin(const sm_actions *actions, sm_step_layer *layer, sm_pass_save
     const sm_task_list *list = layer->list;
     int room = 0;
     for (int i = 0; i < list->tasks; i++) room += list->task[i].lowering.steps;
-    pass *p = sm_calloc(1, sizeof *p + 2 * (size_t)room * sizeof p->move[0]);
+    int slopes = order == SM_PASS_FORWARD ? 0 : list->program->tensors;
+    size_t cleared = sizeof(pass) + (size_t)slopes * sizeof((pass *)NULL)->slope[0];
+    pass *p = sm_malloc(cleared + 2 * (size_t)room * sizeof(moved));
     if (!p) return NULL;
+    memset(p, 0, cleared);
+    p->move = (moved *)(void *)((char *)p + cleared);
     p->actions = actions;
     p->list = list;
     p->layer = layer;
@@ -464,9 +473,9 @@ static pass *begin(const sm_actions *actions, sm_step_layer *layer, sm_pass_save
 static void end(pass *p) {
     for (int i = 0; i < p->moves; i++)
         if (!p->move[i].borrowed) drop(p, &p->move[i].block);
-    for (int i = 0; i < SM_MAX_TENSORS; i++) {
-        drop(p, &p->home[i]);
-        for (int k = 0; k < MOST_SHARES; k++) drop(p, &p->share[i][k]);
+    for (int i = 0; p->backward && i < p->list->program->tensors; i++) {
+        drop(p, &p->slope[i].home);
+        for (int k = 0; k < MOST_SHARES; k++) drop(p, &p->slope[i].share[k]);
     }
     for (int i = 0; i < SM_MAX_INPUTS; i++) drop(p, &p->together[i]);
     drop(p, &p->weight_share);
@@ -479,7 +488,7 @@ void sm_pass_drop(const sm_actions *actions, sm_pass_saved *saved, sm_bits keep,
     if (all && saved->open) end(saved->open);
     if (all) saved->open = NULL;
     for (int i = 0; i < SM_MAX_TENSORS; i++) {
-        if (!(keep & sm_bit_of(i))) drop_block(actions, &saved->value[i]);
+        if (saved->value[i].data && !(keep & sm_bit_of(i))) drop_block(actions, &saved->value[i]);
         if (!keep_arrived) drop_block(actions, &saved->arrived[i]);
     }
     if (!keep_arrived) drop_block(actions, &saved->log_sums);
@@ -500,10 +509,10 @@ static sm_status slope_of_loss(pass *p, sm_error *err) {
     int loss = b->op[b->ops - 1].out;
     sm_call c = {.kind = SM_CALL_LOSS_SLOPE,
                  .in = {{.block = &p->saved->value[loss]}},
-                 .out = &p->home[loss]};
-    p->home[loss] = p->saved->value[loss];
-    p->home[loss].data = NULL;
-    sm_status status = make(p, &p->home[loss], false, err);
+                 .out = &p->slope[loss].home};
+    p->slope[loss].home = p->saved->value[loss];
+    p->slope[loss].home.data = NULL;
+    sm_status status = make(p, &p->slope[loss].home, false, err);
     return status ? status : compute(p, &c, err);
 }
 
@@ -516,15 +525,15 @@ sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_p
     const sm_program *b = p->list->program;
     sm_status status = SM_OK;
     if (b->output >= 0) {
-        p->home[b->output] = *stream;
+        p->slope[b->output].home = *stream;
         stream->data = NULL;
     } else status = slope_of_loss(p, err);
     if (!status) status = run_until(p, p->list->weights[p->order], err);
     if (!status && b->input >= 0) {
-        *stream = p->home[b->input];
-        p->home[b->input].data = NULL;
+        *stream = p->slope[b->input].home;
+        p->slope[b->input].home.data = NULL;
     }
-    if (!status && b->lent >= 0) status = add(p, lent, &p->home[b->lent], err);
+    if (!status && b->lent >= 0) status = add(p, lent, &p->slope[b->lent].home, err);
     return status;
 }
 

@@ -249,10 +249,6 @@ static bool reads(const sm_step_layer *layer) {
     return b->serving && !b->rules.decode;
 }
 
-static bool is_head(const sm_stage *s, const sm_step_layer *layer) {
-    return layer->number == s->model_layers;
-}
-
 /* What another stack made is there while the layer works, and is never its own. */
 static sm_status borrow(const sm_stage *s, const sm_step_layer *layer, sm_pass_saved *saved,
                         sm_error *err) {
@@ -272,7 +268,7 @@ static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block
     const sm_program *b = layer->list->program;
     sm_pass_saved *saved = saved_for(s, layer);
     if (!saved) return sm_fail_memory(err);
-    const bool scored = b->rules.decode && is_head(s, layer);
+    const bool scored = b->rules.decode && layer->number == s->model_layers;
     sm_status status = scored ? select_rows(s, layer, stream, err) : SM_OK;
     if (b->input < 0 && stream->data) { /* another stack begins */
         s->lent = *stream;

@@ -16,7 +16,6 @@ typedef struct sim_histogram {
     bool has[SIM_OCTAVES];
     uint64_t bin[SIM_BINS]; /* of an octave that has none they are not read: most never are */
 } sim_histogram;
-void sim_histogram_clear(sim_histogram *h);
 void sim_histogram_add(sim_histogram *h, double value); /* value >= 0 */
 /* The value of which a share q of all is at most as large: the middle of its bin. 0 when empty. */
 double sim_histogram_quantile(const sim_histogram *h, double q);

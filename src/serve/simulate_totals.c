@@ -22,8 +22,6 @@ static double middle_of(int bin) {
     return ldexp(1.0 + within, bin / SIM_BINS_OF_OCTAVE + SIM_LEAST_OCTAVE);
 }
 
-void sim_histogram_clear(sim_histogram *h) { memset(h, 0, offsetof(sim_histogram, bin)); }
-
 void sim_histogram_add(sim_histogram *h, double value) {
     if (h->n == 0.0 || value < h->least) h->least = value;
     h->n += 1.0;
@@ -66,7 +64,7 @@ sm_percentiles sim_histogram_read(const sim_histogram *h) {
 void sim_totals_clear(sim_totals *t) {
     memset(t, 0, offsetof(sim_totals, sample));
     sim_histogram *const all[] = {&t->ttft, &t->tpot, &t->e2e, &t->queue};
-    for (int i = 0; i < 4; i++) sim_histogram_clear(all[i]);
+    for (int i = 0; i < 4; i++) memset(all[i], 0, offsetof(sim_histogram, bin));
     t->of_class = NULL;
 }
 

@@ -7,6 +7,7 @@
 folder="$(dirname "$program")"
 [ -x "$folder/scalemodel-run" ] || { echo "1..0 # no BLAS" && exit 0; }
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export SCALEMODEL_SHARED_CORES=1 # with the suite's other jobs; run.t is without
 run_file "$root/tests/cli/checkpoint.golden"
 
 data=data/models/llama-3.1-8b/config.json

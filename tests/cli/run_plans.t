@@ -6,6 +6,7 @@
 cd "$root" || exit 1
 folder="$(dirname "$program")"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OPENBLAS_NUM_THREADS=1
+export SCALEMODEL_SHARED_CORES=1 # with the suite's other jobs; run.t is without
 
 every=0
 for mpi in openmpi mpich; do [ -x "$folder/tests/train-$mpi" ] && every=$((every + 1)); done

@@ -1,5 +1,5 @@
 /* Ranks as processes of MPI-3. Linked only into the programs made for it. */
-#include <limits.h>
+#include <stdlib.h>
 #include <mpi.h>
 #include <sched.h>
 #include <string.h>
@@ -16,7 +16,7 @@ typedef struct place {
 typedef struct member {
     sm_communicator c; /* first: freed as one */
     MPI_Comm comm;
-    bool crowded;         /* this machine has more ranks than cores */
+    bool crowded;         /* ranks give their cores up while they wait */
     bool used;            /* not freed by its user */
     struct member *whole; /* that it was split from; NULL: the world */
     place *places;        /* of all ranks of the whole, in that split */
@@ -85,16 +85,17 @@ static void done(counted *c) {
 /* ---- waiting ----
  * MPI spins while it waits. Where ranks share a core this one gives it up instead: calls are
  * started and tested, because MPICH does not yield within a call that blocks. A rank that only
- * yielded would still take turns from those that work: after a while it sleeps. */
+ * yielded would still take turns from those that work: it sleeps, longer the longer it waits. */
 
-static int wait_politely(MPI_Request *request) {
+static int wait_politely(int code, MPI_Request *request) {
     enum { YIELDS = 20 };
-    static const struct timespec nap = {.tv_nsec = 20000};
-    int arrived = 0, code = MPI_SUCCESS;
-    for (int turns = 0; !arrived && code == MPI_SUCCESS; turns += turns < INT_MAX) {
+    struct timespec nap = {.tv_nsec = 20000};
+    int arrived = 0;
+    for (int turns = 0; !arrived && code == MPI_SUCCESS; turns += turns < YIELDS) {
         code = MPI_Test(request, &arrived, MPI_STATUS_IGNORE);
         if (!arrived && turns < YIELDS) sched_yield();
-        else if (!arrived) nanosleep(&nap, NULL);
+        else if (!arrived && nanosleep(&nap, NULL) == 0 && nap.tv_nsec < 1000000)
+            nap.tv_nsec += 1000;
     }
     return code;
 }
@@ -105,11 +106,8 @@ static bool is_crowded(const sm_communicator *c) {
 
 /* MPI_Call(...), or MPI_Icall(..., &request) and a polite wait. */
 #define CALL(c, blocking, started, ...)                                                            \
-    (is_crowded(c) ? polite(started(__VA_ARGS__, &request), &request) : blocking(__VA_ARGS__))
-
-static int polite(int code, MPI_Request *request) {
-    return code == MPI_SUCCESS ? wait_politely(request) : code;
-}
+    (is_crowded(c) ? wait_politely(started(__VA_ARGS__, &request), &request)                       \
+                   : blocking(__VA_ARGS__))
 
 /* ---- collectives ---- */
 
@@ -186,7 +184,7 @@ static sm_status start_receive(sm_communicator *c, void *recv, size_t bytes, int
 static sm_status wait_for(sm_communicator *c, sm_request_handle *handle, sm_error *err) {
     MPI_Request request;
     memcpy(&request, handle, sizeof request);
-    if (is_crowded(c)) return check(wait_politely(&request), err);
+    if (is_crowded(c)) return check(wait_politely(MPI_SUCCESS, &request), err);
     return check(MPI_Wait(&request, MPI_STATUS_IGNORE), err);
 }
 
@@ -309,7 +307,7 @@ static sm_status split(sm_communicator *c, int colour, int key, sm_communicator 
 
 /* ---- starting ---- */
 
-/* Are there more ranks than cores on any machine? */
+/* Are there more ranks than cores on any machine, or are the cores shared with other programs? */
 static bool ranks_crowd(void) {
     MPI_Comm here;
     int crowded = 0;
@@ -318,7 +316,7 @@ static bool ranks_crowd(void) {
         return false;
     MPI_Comm_size(here, &crowded);
     MPI_Comm_free(&here);
-    crowded = cores > 0 && crowded > cores;
+    crowded = (cores > 0 && crowded > cores) || getenv("SCALEMODEL_SHARED_CORES");
     MPI_Allreduce(MPI_IN_PLACE, &crowded, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     return crowded != 0;
 }
