@@ -105,11 +105,12 @@ static void no_random_plan_beats_the_frontier(void **state) {
 
 /* ---- bounds ---- */
 
-/* What a step of this sharding takes at least, against its price in one way that it may lie; and
- * plans that share a layout lie in as many ways as if each were listed alone. Returns whether the
- * least is more than half of the price. */
-static bool least_holds(step *x, placements *places, const step_least *least,
+/* What a step of this sharding takes at least, also by the tokens of its prompts, against its price
+ * in one way that it may lie; and plans that share a layout lie in as many ways as if each were
+ * listed alone. Returns whether the least is more than half of the price. */
+static bool least_holds(step *x, placements *places, const step_least *least, double token_s,
                         const sm_step_batch *batch, sm_rng *rng) {
+    const sm_attend *last = &batch->group[batch->groups - 1];
     sm_step_price price;
     step_resize(x, batch);
     double expected = step_least_s(least, x, LEAST_EXPECTED);
@@ -121,6 +122,8 @@ static bool least_holds(step *x, placements *places, const step_least *least,
     if (!(expected <= price.expected_s * (1 + 1e-12)) || !(lower <= price.lower_s * (1 + 1e-12)))
         fail_msg("%g, %g s at least where %g, %g s are priced", expected, lower, price.expected_s,
                  price.lower_s);
+    if (!(token_s * last->sequences * last->queries <= price.expected_s * (1 + 1e-12)))
+        fail_msg("%g s a token of a prompt where %g s are priced", token_s, price.expected_s);
     return expected > price.expected_s / 2;
 }
 
@@ -166,11 +169,17 @@ static void no_step_takes_less_than_the_least(void **state) {
             assert_int_equal(placements_of(serve, &plan, 0, places, NULL), SM_OK);
             assert_int_equal(step_unplaced(serve, &plan, &batch, &x, NULL), SM_OK);
             step_least_of(&x, places, &least);
+            step_floor floor = {.made = false};
+            double token_s = 0;
+            if (k % 3 > 0)
+                assert_int_equal(
+                    step_token_s(&floor, serve, &plan, k % 3 - 1, places, &token_s, NULL), SM_OK);
+            assert_true(k % 3 == 0 || token_s > 0);
             int ways = places->n;
             assert_int_equal(placements_fill(places, NULL), SM_OK);
             assert_int_equal(places->n, ways);
             for (int n = 0; ways > 0 && n < 3; n++, seen++) {
-                near += least_holds(&x, places, &least, &batch, &rng);
+                near += least_holds(&x, places, &least, token_s, &batch, &rng);
                 batch = drawn_batch(serve, &plan, k % 3, &rng);
             }
         }
@@ -429,7 +438,8 @@ static void impossible_limits_say_by_how_much(void **state) {
 
 /* What the sentence calls the least is that of every plan. */
 static void misses_equal_brute_force(void **state) {
-    const double limits[][2] = {{0, 0.001}, {0.001, 0}, {0.001, 0.001}, {0.02, 1}, {0.06, 0.0075}};
+    const double limits[][2] = {{0, 0.001}, {0.001, 0},     {0.001, 0.001},
+                                {0.02, 1},  {0.06, 0.0075}, {0.06, 0}};
     serve_case c;
     serve_case_fill(&c, "gpt-oss-20b", "h100-sxm:2");
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i += REPEATED ? 4 : 1) {
@@ -445,6 +455,28 @@ static void misses_equal_brute_force(void **state) {
         assert_string_equal(quick.sentence, brute.sentence);
         sm_arena_free(arena);
     }
+}
+
+/* First tokens that are late are simulated until that is certain, others to the end. */
+static void late_first_tokens_are_not_simulated_on(void **state) {
+    serve_case c;
+    sm_serve_point whole, p;
+    serve_case_fill(&c, "llama-3-8b", "tpu-v5e:2x2");
+    sm_serve *serve = serve_case_new(&c);
+    const sm_plan plan = serve_plan("tensor=4");
+    for (double batch = 1; batch <= 64; batch *= 8) {
+        assert_int_equal(sm_serve_point_of(serve, &plan, batch, &whole, NULL), SM_OK);
+        double first_s = whole.ttft_s[1];
+        for (double share = 0.05; share < 1; share += 0.2) {
+            assert_int_equal(point_of(serve, &plan, batch, share * first_s, &p, NULL), SM_OK);
+            assert_true(p.ttft_s[1] > share * first_s && p.ttft_s[1] <= first_s * (1 + 1e-9));
+            assert_true(share > 0.5 || p.ttft_s[1] < 0.9 * first_s);
+        }
+        assert_int_equal(point_of(serve, &plan, batch, 1.001 * first_s, &p, NULL), SM_OK);
+        close_to(p.ttft_s[1], first_s, 0);
+        close_to(p.ttft_p99_s, whole.ttft_p99_s, 0);
+    }
+    sm_serve_free(serve);
 }
 
 static void what_does_not_fit_says_what_does(void **state) {
@@ -711,6 +743,7 @@ int main(void) {
         cmocka_unit_test(given_keys_are_kept),
         cmocka_unit_test(impossible_limits_say_by_how_much),
         cmocka_unit_test(misses_equal_brute_force),
+        cmocka_unit_test(late_first_tokens_are_not_simulated_on),
         cmocka_unit_test(what_does_not_fit_says_what_does),
         cmocka_unit_test(hostile_options_are_refused),
         cmocka_unit_test(every_allocation_may_fail),

@@ -21,6 +21,7 @@ enum {
     MOST_ENGINES = 64,  /* at a rate: of more these have their share of it */
     PLENTY_RUN = 1 << 20
 };
+static const double ROUNDING = 1e-9;
 static const double PLENTY_KV = 1e12; /* tokens: who runs at once is known already */
 
 /* An engine of which each request stands for several, behind a prefix that all have cached. */
@@ -45,6 +46,9 @@ typedef struct events {
     double outputs; /* tokens of all requests */
     double seconds; /* from the first request to the last token: a sum */
     double token_s; /* of those that count, in a closed loop of all: a sum */
+    sm_arrivals arrivals;
+    double least_s; /* of the mean first token in a closed loop, by those that were served */
+    bool late;      /* it is above the limit */
 } events;
 
 static double step_s(void *context, double n, double cached, double prefill, double attended) {
@@ -67,12 +71,35 @@ static sm_status make_side(const events *e, sm_serve *serve, const sm_plan *plan
     return status;
 }
 
+/* Of the burst its share of a benchmark that tells how many requests it has, else that of the
+ * software's benchmarks; at a rate there is none. */
+static double burst_of(const events *e) {
+    if (!(e->clients > 0)) return 0;
+    bool told = e->c->load->rounds >= 1;
+    return told || !(e->counted > 0) ? e->first / (e->first + e->counted) : e->c->software->burst;
+}
+
+/* What is above the limit with the first tokens of some requests stays above it with those of all.
+ */
+static void note_first(events *e, bool is_first, double first_s) {
+    double share = burst_of(e), all = e->runs * (is_first ? e->first : e->counted);
+    e->least_s += (is_first ? share : 1 - share) * first_s / all;
+    e->late = e->c->late_s > 0 && e->least_s > e->c->late_s * (1 + ROUNDING);
+}
+
+/* A simulation that is late ends here. */
+static int next_in_time(void *context, sm_request *request, sm_error *err) {
+    events *e = context;
+    return e->late ? -1 : e->arrivals.next(e->arrivals.context, request, err);
+}
+
 static void served(void *context, const sm_request_served *r) {
     events *e = context;
     double number = (double)r->number, at = e->run * e->first + number;
     if (number >= e->first) at = e->runs * e->first + e->run * e->counted + number - e->first;
     e->first_s[(size_t)at] = r->first_token_s - r->arrival_s;
     e->outputs += r->output;
+    if (e->clients > 0) note_first(e, number < e->first, e->first_s[(size_t)at]);
     if (!(r->output > 1 && (e->clients > 0 || (double)r->number >= e->first))) return;
     double token_s = (r->end_s - r->first_token_s) / (r->output - 1);
     e->token_s += token_s;
@@ -90,18 +117,12 @@ static double mean_of(const double *x, size_t n) {
     return sum / (double)n;
 }
 
-/* Of the burst its share of a benchmark that tells how many requests it has, else that of the
- * software's benchmarks; at a rate there is none. */
 static void read_first(events *e, event_times *out) {
     size_t first = (size_t)(e->runs * e->first), others = (size_t)(e->runs * e->counted);
     size_t n = others > 0 ? others : first;
     double *counted = e->first_s + (others > 0 ? first : 0);
     out->mean_s = out->steady_s = mean_of(counted, n);
-    if (e->clients > 0) {
-        double told = (double)first / (double)(first + others);
-        double share = e->c->load->rounds >= 1 ? told : e->c->software->burst;
-        out->mean_s += share * (mean_of(e->first_s, first) - out->mean_s);
-    }
+    if (e->clients > 0) out->mean_s += burst_of(e) * (mean_of(e->first_s, first) - out->mean_s);
     sm_sort_numbers(counted, n);
     out->median_s = at_share(counted, n, 0.5);
     out->p90_s = at_share(counted, n, 0.9);
@@ -157,7 +178,8 @@ static sm_status run(events *e, const sm_engine engine[2], sm_error *err) {
                                      .output_cv = load->spread},
                          .least_share = even ? shortest : 0,
                          .seed = (uint64_t)e->run + 1};
-    sm_arrivals arrivals = sm_synthetic_arrivals(&draw);
+    e->arrivals = sm_synthetic_arrivals(&draw);
+    const sm_arrivals arrivals = {.context = e, .next = next_in_time};
     const sm_watch watch = {.context = e, .served = served};
     sm_simulation o;
     set_policy(e, engine, &o);
@@ -188,9 +210,10 @@ static void simulate(events *e, event_times *out) {
         s = make_side(e, engines->prefill, &engines->prefill_plan, true, sides + 1, engine + 1,
                       &c->err);
     for (; !s && e->run < e->runs; e->run++) s = run(e, engine, &c->err);
-    c->failed = s != SM_OK;
+    c->failed = s != SM_OK && !e->late;
     for (size_t i = 0; !c->failed && i < all; i++) e->first_s[i] += later_s;
-    if (!c->failed) read_first(e, out);
+    if (e->late) out->mean_s = out->steady_s = e->least_s;
+    else if (!c->failed) read_first(e, out);
     sm_free(e->first_s);
 }
 

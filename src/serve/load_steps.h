@@ -14,6 +14,8 @@ typedef struct load_steps {
                                least that any placement adds */
     step_floor *floor;
     double prompts, prefill_s; /* the last prefill that was priced; none: 0 */
+    double late_s; /* simulated first tokens of a closed loop that are later on average for certain
+                      are not simulated on: mean_s is then some time above it; 0: all are */
     bool failed;
     sm_error err; /* why, where it failed: from then on all times are NaN */
 } load_steps;

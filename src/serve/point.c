@@ -122,7 +122,7 @@ sm_status point_decode(sm_serve *s, const sm_plan *plan, double sequences, decod
 /* In steady state as in load_solve.c, from the sequences that decode to the requests in flight,
  * whose first tokens are then simulated; so is the time per token where these are given. */
 sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, double most_batch,
-                           const decode_time *decode, double first_s, double simulated_s,
+                           const decode_time *decode, double first_s, double late_s,
                            point_load *out, sm_error *err) {
     const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = s->job.in_flight};
     const sm_engines one = {
@@ -152,7 +152,8 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, doubl
     bool waits = given > 0 && batch >= most_batch;
     out->first.mean_s = c.software->admission_s + first_s;
     out->in_flight = given > 0 ? given : batch + out->first.mean_s / request;
-    bool simulated = out->tpot_s <= simulated_s;
+    bool simulated = late_s > 0;
+    c.late_s = late_s;
     if (simulated) load_closed_first(&c, out->in_flight / c.n, waits ? n : INFINITY, &out->first);
     bool told = simulated && given > 0;
     if (told && out->first.token_s > 0) out->tpot_s = out->first.token_s;
@@ -192,7 +193,7 @@ static void fill_times(const sm_serve_job *job, const sm_step_price *prefill,
 }
 
 /* Where requests wait for room, as many run as the memory and the software let. */
-static sm_status price_point(sm_serve *s, sm_serve_point *p, double simulated_s, sm_error *err) {
+static sm_status price_point(sm_serve *s, sm_serve_point *p, double late_s, sm_error *err) {
     double software = sm_software_most(&s->software, sm_plan_groups(&p->plan, &s->model));
     double most = smaller(larger(1, p->most_batch), software);
     decode_time decode;
@@ -202,16 +203,17 @@ static sm_status price_point(sm_serve *s, sm_serve_point *p, double simulated_s,
     sm_status status = sm_serve_step(s, &p->plan, &prompt, &prefill, err);
     if (!status) status = point_decode(s, &p->plan, point_group(&p->plan, p->batch), &decode, err);
     if (!status)
-        status = point_under_load(s, &p->plan, p->batch, most, &decode, prefill.expected_s,
-                                  simulated_s, &load, err);
+        status = point_under_load(s, &p->plan, p->batch, most, &decode, prefill.expected_s, late_s,
+                                  &load, err);
     if (!status) fill_times(&s->job, &prefill, &decode, &load, p);
     return status;
 }
 
-sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, double simulated_s,
+sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, double late_s,
                    sm_serve_point *point, sm_error *err) {
     holding f;
     const sm_serve_job *job = &serve->job;
+    if (job->in_flight > 0) late_s = INFINITY; /* simulated is then the time per token too */
     memset(point, 0, sizeof *point);
     point->plan = *plan;
     sm_plan_settle(&point->plan, &serve->model);
@@ -224,7 +226,7 @@ sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, double si
     double tokens = point_step_tokens(serve, &f.d, point->batch);
     holding_memory(serve, &f, point->batch, tokens, &point->memory);
     point->most_batch = holding_most(serve, &f, tokens);
-    status = price_point(serve, point, simulated_s, err);
+    status = price_point(serve, point, late_s, err);
     if (status != SM_OK) return status;
     point->fits = point->memory.total <= point->memory.capacity;
     double usd_per_s = serve->usd_per_chip_hour / 3600;

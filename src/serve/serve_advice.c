@@ -57,9 +57,7 @@ static void try_point(advice *a, const char *change, sm_serve *s, const sm_plan 
                       double batch) {
     sm_serve_point p;
     sm_error err = {.status = SM_OK};
-    double simulated_s = s->job.in_flight > 0 ? INFINITY : 0;
-    if (is_possible(a, point_of(s, plan, batch, simulated_s, &p, &err), &err))
-        consider(a, change, &p);
+    if (is_possible(a, point_of(s, plan, batch, 0, &p, &err), &err)) consider(a, change, &p);
 }
 
 /* Price a changed job; impossible ones are left out. */

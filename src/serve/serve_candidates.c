@@ -129,6 +129,7 @@ typedef struct family {
     const sm_plan *plan;
     holding memory;
     double most, least_ttft_s;       /* of any placement; 0: not known yet */
+    double prompt_token_s;           /* at least, in any step; 0: not known yet */
     bool listed;                     /* the placements */
     double prompts[2], prefill_s[2]; /* by seq: what a prefill last took at least; none: 0 */
     step x;                          /* of decoding, and the least that it takes */
@@ -198,30 +199,63 @@ static double least_ttft(search *h, family *f) {
 
 static bool meets(double value, double limit) { return !(limit > 0) || value <= limit; }
 
+static double prompt_token_s(search *h, family *f) {
+    if (f->prompt_token_s > 0) return f->prompt_token_s;
+    f->prompt_token_s = INFINITY;
+    for (int i = 0; i < FLOORS; i++) {
+        sm_error err = {0};
+        sm_plan plan = *f->plan;
+        double seconds;
+        plan.seq = i >= FLOORS / 2;
+        if (!seq_counts(h, &plan, plan.seq)) continue;
+        sm_status status =
+            step_token_s(&h->floor[i], h->s, &plan, i % 2, h->places, &seconds, &err);
+        search_note(h, status, &err);
+        f->prompt_token_s = smaller(f->prompt_token_s, status ? 0 : seconds);
+    }
+    return f->prompt_token_s *= 1 - ROUNDING;
+}
+
+/* What a first token takes at least on average of so many requests that decode, whose prefill alone
+ * takes so long. What software takes to admit a request is drawn: over few of them its mean is less
+ * by chance. In the burst with which a load begins half of the shortest prompts come before. */
+static double first_least_s(search *h, family *f, double batch, double alone_s) {
+    static const double LEAST_DRAWN = 0.75;
+    const sm_serve_job *job = &h->s->job;
+    if (h->o->by_lower || job->alone) return alone_s;
+    double first_s = alone_s + LEAST_DRAWN * job->software->admission_s;
+    if (job->in_flight > 0) return first_s;
+    double shortest = 2 * SM_LOAD_SHORTEST / (1 + SM_LOAD_SHORTEST) * (job->prompt - job->prefix);
+    double prompts = batch / smaller(f->plan->data, batch) / f->plan->pipeline * f->plan->data;
+    double burst_s = 0.5 * prompts * (shortest - 0.5) * prompt_token_s(h, f);
+    return first_s + job->software->burst * larger(0, burst_s - first_s);
+}
+
 /* No point of the family that takes so long a token meets the limits, and it is no news of what
  * could be reached without them. */
-static bool misses_limits(search *h, family *f, double tpot_s) {
+static bool misses_limits(search *h, family *f, double batch, double tpot_s) {
     const sm_serve_search_options *o = h->o;
     if (!(h->quickest.batch > 0) || tpot_s < h->quickest.tpot_s) return false;
     bool late = !meets(tpot_s, o->tpot_s);
     if (!(o->ttft_s > 0)) return late;
     if (late && h->front.n > 0) return true;
-    if (!late && meets(least_ttft(h, f), o->ttft_s)) return false;
-    return h->front.n > 0 || least_ttft(h, f) >= h->best_ttft_s;
+    double first_s = first_least_s(h, f, batch, least_ttft(h, f));
+    if (!late && meets(first_s, o->ttft_s)) return false;
+    return h->front.n > 0 || first_s >= h->best_ttft_s;
 }
 
 /* A batch whose token takes at least so long. */
 static bool ruled_out(search *h, family *f, double batch, double tpot_s) {
     double least_s = tpot_s * (1 - ROUNDING);
     double most = batch / least_s / h->slice[h->at].chips * (1 + ROUNDING);
-    return frontier_beats(&h->front, least_s, most) || misses_limits(h, f, least_s);
+    return frontier_beats(&h->front, least_s, most) || misses_limits(h, f, batch, least_s);
 }
 
 static bool price_load(search *h, const found *p, const decode_time *decode, double first_s,
-                       double simulated_s, point_load *load) {
+                       double late_s, point_load *load) {
     sm_error err = {0};
-    sm_status status = point_under_load(h->s, &p->plan, p->batch, p->batch, decode, first_s,
-                                        simulated_s, load, &err);
+    sm_status status =
+        point_under_load(h->s, &p->plan, p->batch, p->batch, decode, first_s, late_s, load, &err);
     search_note(h, status, &err);
     return status == SM_OK;
 }
@@ -268,13 +302,14 @@ static void offer(search *h, family *f, int order, double batch, const decode_ti
     if (!h->o->by_lower && !price_load(h, &p, decode, first.expected_s, 0, &load)) return;
     p.tpot_s = load.tpot_s;
     p.per_chip = batch / p.tpot_s / chips;
-    /* Its first token takes a prefill alone at least. */
+    /* It is looked for until it is later than the limit and than the best there is. */
     if (h->o->ttft_s > 0 && !h->o->by_lower) {
         if (!h->o->brute && frontier_beats(&h->front, p.tpot_s, p.per_chip)) return;
-        bool may = meets(p.tpot_s, h->o->tpot_s) && meets(first.expected_s, h->o->ttft_s);
-        load.first.mean_s = first.expected_s;
-        if ((may || first.expected_s < h->best_ttft_s) &&
-            !price_load(h, &p, decode, first.expected_s, INFINITY, &load))
+        double limit_s = meets(p.tpot_s, h->o->tpot_s) ? h->o->ttft_s : 0;
+        double late_s = h->o->brute ? INFINITY : larger(limit_s, h->best_ttft_s);
+        load.first.mean_s = first_least_s(h, f, batch, first.expected_s);
+        if (load.first.mean_s <= late_s &&
+            !price_load(h, &p, decode, first.expected_s, late_s, &load))
             return;
     }
     h->best_ttft_s = smaller(h->best_ttft_s, load.first.mean_s);
@@ -481,7 +516,7 @@ static bool offer_batch(search *h, const found *from, double batch, bool add) {
     f.batch = batch;
     search_slice(h, f.slice);
     for (int simulated = 0; simulated <= (h->o->ttft_s > 0); simulated++) {
-        sm_status status = point_of(h->s, &f.plan, batch, simulated ? INFINITY : 0, &p, &err);
+        sm_status status = point_of(h->s, &f.plan, batch, simulated ? h->o->ttft_s : 0, &p, &err);
         search_note(h, status, &err);
         if (status != SM_OK || !p.fits || !meets(p.tpot_s[which], h->o->tpot_s)) return false;
         f.tpot_s = p.tpot_s[which];
@@ -596,7 +631,7 @@ sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
 
 sm_status search_point(search *h, const found *f, sm_serve_point *point, sm_error *err) {
     search_slice(h, f->slice);
-    return sm_serve_point_of(h->s, &f->plan, f->batch, point, err);
+    return point_of(h->s, &f->plan, f->batch, h->closed_first ? 0 : INFINITY, point, err);
 }
 
 void search_free(search *h) {

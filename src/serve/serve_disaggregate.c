@@ -30,7 +30,7 @@ static sm_status most_utilisation(sm_serve *s, const sm_serve_point *p, sm_serve
     *full = *p;
     double most_running = sm_software_most(&s->software, sm_plan_groups(&p->plan, &s->model));
     double fit = floor(smaller(p->most_batch, most_running));
-    if (fit > p->batch) status = sm_serve_point_of(s, &p->plan, fit, full, err);
+    if (fit > p->batch) status = point_of(s, &p->plan, fit, 0, full, err);
     double more = full->tokens_per_s_per_chip / p->tokens_per_s_per_chip;
     *most = smaller(1, MOST_UTILISATION * larger(1, more));
     return status;
@@ -155,7 +155,8 @@ static sm_status one_copy(const sm_serve_job *job, const sm_calibration *calibra
     int copies = plan.data;
     plan.data = 1;
     sm_status status = open_worker(job, calibration, p->chips / copies, s, err);
-    if (!status) status = sm_serve_point_of(*s, &plan, larger(1, floor(p->batch / copies)), p, err);
+    double batch = larger(1, floor(p->batch / copies));
+    if (!status) status = point_of(*s, &plan, batch, 0, p, err);
     return status;
 }
 
@@ -204,6 +205,17 @@ static sm_status try_points(const sm_serve_job *job, const sm_calibration *calib
     return status;
 }
 
+/* The point of a fleet by itself, first tokens too. */
+static sm_status fill_replica(const sm_serve_job *job, const sm_calibration *calibration,
+                              sm_fleet *f, sm_error *err) {
+    sm_serve *s = NULL;
+    const sm_plan plan = f->point.plan;
+    sm_status status = open_worker(job, calibration, f->point.chips, &s, err);
+    if (!status) status = sm_serve_point_of(s, &plan, f->point.batch, &f->point, err);
+    sm_serve_free(s);
+    return status;
+}
+
 sm_status sm_serve_fleet(const sm_serve_job *given, const sm_calibration *calibration,
                          const sm_serve_search_options *options, const sm_serve_result *answer,
                          double requests_per_s, sm_fleet *fleet, sm_error *err) {
@@ -218,16 +230,18 @@ sm_status sm_serve_fleet(const sm_serve_job *given, const sm_calibration *calibr
         return sm_fail(err, SM_BAD_INPUT, "a traffic of %g requests a second", requests_per_s);
     sm_arena *arena = sm_arena_new();
     if (!arena) return sm_fail_memory(err);
+    /* Requests come as they do: first tokens of points, which are sent at once, say nothing. */
     if (answer) result = *answer;
-    else status = sm_serve_search(job, calibration, &o, arena, &result, err);
+    else status = search_points(job, calibration, &o, true, arena, &result, err);
     if (!status) status = try_points(job, calibration, &o, &result, requests_per_s, fleet, err);
     /* A benchmark that begins all at once takes longer to its first tokens. */
     sm_serve_search_options any_first = o;
     any_first.ttft_s = 0;
     if (!status && o.ttft_s > 0 && requests_per_s > 0) {
-        status = sm_serve_search(job, calibration, &any_first, arena, &result, err);
+        status = search_points(job, calibration, &any_first, true, arena, &result, err);
         if (!status) status = try_points(job, calibration, &o, &result, requests_per_s, fleet, err);
     }
+    if (!status && fleet->replicas > 0) status = fill_replica(job, calibration, fleet, err);
     sm_arena_free(arena);
     return status;
 }

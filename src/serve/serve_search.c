@@ -221,9 +221,9 @@ static sm_status fill_points(search *h, sm_arena *arena, sm_serve_result *r, sm_
     return status;
 }
 
-sm_status sm_serve_search(const sm_serve_job *given, const sm_calibration *calibration,
-                          const sm_serve_search_options *options, sm_arena *arena,
-                          sm_serve_result *result, sm_error *err) {
+sm_status search_points(const sm_serve_job *given, const sm_calibration *calibration,
+                        const sm_serve_search_options *options, bool closed_first, sm_arena *arena,
+                        sm_serve_result *result, sm_error *err) {
     search h;
     sm_serve_job own_job, *job = &own_job;
     double start_s = sm_clock_s();
@@ -235,6 +235,7 @@ sm_status sm_serve_search(const sm_serve_job *given, const sm_calibration *calib
     if (status == SM_OK) status = check_options(&own, err);
     if (status != SM_OK) return status;
     status = search_run(job, calibration, &own, arena, &h, err);
+    h.closed_first = closed_first;
     if (status == SM_OK) {
         result->space = h.space;
         result->evaluated = h.evaluated;
@@ -250,4 +251,10 @@ sm_status sm_serve_search(const sm_serve_job *given, const sm_calibration *calib
     search_free(&h);
     result->seconds = sm_clock_s() - start_s;
     return status;
+}
+
+sm_status sm_serve_search(const sm_serve_job *job, const sm_calibration *calibration,
+                          const sm_serve_search_options *options, sm_arena *arena,
+                          sm_serve_result *result, sm_error *err) {
+    return search_points(job, calibration, options, false, arena, result, err);
 }

@@ -263,16 +263,15 @@ typedef struct point_load {
     double request_s; /* between two requests that end */
 } point_load;
 /* What the prefills of a load make of a point that decodes so many sequences, of at most so many:
- * `first_s` is a prefill of one prompt, `decode` a step, alone. First tokens are simulated where a
- * token takes no longer than `simulated_s`. */
+ * `first_s` is a prefill of one prompt, `decode` a step, alone. First tokens are simulated unless
+ * `late_s` is 0, and those that are later on average no longer than it takes to see that. */
 sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, double most_batch,
-                           const decode_time *decode, double first_s, double simulated_s,
+                           const decode_time *decode, double first_s, double late_s,
                            point_load *out, sm_error *err);
 
-/* sm_serve_point_of; with first tokens in closed form unless they are simulated: where only times
- * per token and throughput are asked for, these follow from them of requests in flight that are
- * given. */
-sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, double simulated_s,
+/* sm_serve_point_of; with first tokens in closed form where `late_s` is 0 and no requests in flight
+ * are given, and as in point_under_load where it is a time. */
+sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, double late_s,
                    sm_serve_point *point, sm_error *err);
 
 /* ---- search ---- */
@@ -385,6 +384,10 @@ typedef struct step_floor {
 } step_floor;
 sm_status step_floor_s(step_floor *f, sm_serve *s, const sm_plan *plan, const sm_step_batch *batch,
                        placements *any, least_kind kind, double *seconds, sm_error *err);
+/* What matmuls with weights and what streams make of each token of prompts at least, however many a
+ * step has, alone or beside sequences that decode. */
+sm_status step_token_s(step_floor *f, sm_serve *s, const sm_plan *plan, double decoding,
+                       placements *any, double *seconds, sm_error *err);
 /* ---- detail ---- */
 /* The step of a point that decodes, or that prefills one prompt. */
 sm_status point_step(sm_serve *s, const sm_serve_point *point, bool decode, step *out,
