@@ -217,6 +217,6 @@ uint64_t sm_hash_bytes(const void *bytes, size_t n);
 #define SM_BY(order)                                                                               \
     if (order(x, y)) return order(x, y);
 #define SM_BY_TEXT(key)                                                                            \
-    if (strcmp(x->key, y->key)) return strcmp(x->key, y->key);
+    if (strcmp(x->key, y->key) != 0) return strcmp(x->key, y->key);
 SM_DECLARATIONS_END
 #endif
