@@ -339,7 +339,7 @@ static sm_status run_line(scan *x, int n, sm_error *err) {
     const sm_op *op = &x->program->op[n];
     sm_local_block *out = &x->value[op->out];
     size_t count = x->count[op->out];
-    const float *in = op->inputs ? x->value[op->in[0]].data : NULL;
+    const float *in = x->value[op->in[0]].data; /* of a state, which has none: not read */
     switch (line->op) {
     case SM_OPERATOR_STATE: return SM_OK;
     case SM_OPERATOR_VIEW: memcpy(out->data, in, count * sizeof(float)); return SM_OK;
@@ -392,7 +392,7 @@ static sm_status states_kept(scan *x, sm_local_block **kept, sm_error *err) {
 }
 
 static void exchange(const scan *x, sm_local_block **kept, size_t slot, float *row, bool in) {
-    for (int s = 0; s < x->states; row += x->count[x->state[s++]]) {
+    for (int s = 0; s < x->states && kept[s]; row += x->count[x->state[s++]]) {
         size_t n = x->count[x->state[s]];
         float *there = (float *)kept[s]->data + slot * n;
         if (in) memcpy(row, there, n * sizeof *row);
@@ -421,7 +421,7 @@ static sm_status run_sequence(scan *x, size_t sequence, size_t count, float *sta
 
 sm_status train_scan(train_call *c, sm_error *err) {
     scan x;
-    sm_local_block *kept[MOST_STATES];
+    sm_local_block *kept[MOST_STATES] = {NULL};
     bool serving = c->t->serving;
     memset(c->out->data, 0, sm_local_block_count(c->out) * sizeof(float));
     sm_status status = begin(&x, c, false, err);
