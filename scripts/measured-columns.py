@@ -79,7 +79,8 @@ VARIANTS = [
 # Words of the framework and of the source, in any case; the first row whose words are all there.
 SERVING = [
     ("", "splitwise", "vllm-2023"), ("megatron", "", "megatron-lm-2022"),
-    ("fastertransformer", "", "fastertransformer"), ("neuron", "", "neuronx"),
+    ("fastertransformer", "", "fastertransformer"), ("gpt-fast", "", "gpt-fast"),
+    ("neuron", "", "neuronx"),
     ("nvcr.io", "", "trtllm-2025"), ("tensorrt-llm 0.5", "", "trtllm-0.5"),
     ("tensorrt-llm 0.6", "", "trtllm-0.5"), ("tensorrt-llm 0.1", "", "trtllm-0.17"),
     ("tensorrt-llm 1", "", "trtllm-1"), ("tensorrt-llm ~1", "", "trtllm-1"),
@@ -538,7 +539,7 @@ def serving_columns(row):
     if "Llama-4" in row.get("model.name", ""):
         out["model.chunk"], out["model.global_every"] = 8192, 4
     # attention of TensorRT-LLM 1.0's own table is data-parallel over the ranks of tp
-    if "attention DP" in notes or "enable_attention_dp" in notes:
+    if any(words in notes for words in ("attention DP", "enable_attention_dp", "enable_dp_attention")):
         if not number(row, "parallel.dp") and not number(row, "parallel.ep"):
             out["parallel.attention_dp"] = number(row, "parallel.tp") or ""
     # Pope et al. 2022 shard their weights in two dimensions
