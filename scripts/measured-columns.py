@@ -539,7 +539,9 @@ def serving_columns(row):
     if "Llama-4" in row.get("model.name", ""):
         out["model.chunk"], out["model.global_every"] = 8192, 4
     # attention of TensorRT-LLM 1.0's own table is data-parallel over the ranks of tp
-    if any(words in notes for words in ("attention DP", "enable_attention_dp", "enable_dp_attention")):
+    if "enable_dp_attention" in notes:
+        out["parallel.attention_dp"] = number(row, "parallel.tp") or ""
+    elif "attention DP" in notes or "enable_attention_dp" in notes:
         if not number(row, "parallel.dp") and not number(row, "parallel.ep"):
             out["parallel.attention_dp"] = number(row, "parallel.tp") or ""
     # Pope et al. 2022 shard their weights in two dimensions

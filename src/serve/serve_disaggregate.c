@@ -287,8 +287,9 @@ static void offer(prefills *p, const sm_plan *plan, double group) {
     double all_s =
         step_s + sm_serve_transfer_s(p->system, p->kv_bytes, chips, (int)p->decode_chips);
     double rate = group * plan->pipeline / step_s / chips;
+    double more = p->best.per_chip * (1 + 1e-9); /* copies of a smaller one are no better */
     p->quickest_s = smaller(p->quickest_s, all_s);
-    if ((p->h->o->ttft_s > 0 && all_s > p->h->o->ttft_s) || !(rate > p->best.per_chip)) return;
+    if ((p->h->o->ttft_s > 0 && all_s > p->h->o->ttft_s) || !(rate > more)) return;
     p->best = (found){*plan, group * plan->pipeline, step_s, rate, p->h->at};
 }
 
