@@ -262,6 +262,18 @@ static sm_status borrow(const sm_stage *s, const sm_step_layer *layer, sm_pass_s
     return SM_OK;
 }
 
+/* Sizes that a family or its config gives one part of a model may not be those of the next. */
+static sm_status check_stream(const sm_step_layer *layer, const sm_local_block *stream,
+                              sm_error *err) {
+    sm_local_block like = sm_task_list_block(layer->list, layer->list->program->input);
+    size_t made = sm_local_block_count(stream), read = sm_local_block_count(&like);
+    if (made == read) return SM_OK;
+    return sm_fail(err, SM_BAD_INPUT,
+                   "a part of the model reads %zu numbers of a rank where the part before it makes "
+                   "%zu: their sizes do not fit",
+                   read, made);
+}
+
 /* The input is kept by the layer that reads it, the output goes on as the stream. */
 static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block *stream,
                                sm_error *err) {
@@ -277,6 +289,7 @@ static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block
     }
     if (!status && !b->serving) status = borrow(s, layer, saved, err);
     if (!status && b->input >= 0 && !stream->data) status = give(s, layer, stream, err);
+    if (!status && b->input >= 0) status = check_stream(layer, stream, err);
     if (b->input >= 0) {
         saved->value[b->input] = *stream;
         mark(s, &saved->value[b->input], SM_TRAIN_MEMORY_ACTIVATIONS);
