@@ -204,7 +204,8 @@ static bool put_prefix(const placing *p, int number, const char *name) {
     const char *at = sm_architecture_word_of(a, p->kind, "hf.prefix");
     for (at = at ? at : ""; number > 1; number -= 2) {
         at = strchr(at, ';');
-        if (!at++) return false;
+        if (!at) return false;
+        at++;
     }
     const bool instead = *at == '=';
     if (instead) base = sm_architecture_word_of(a, p->kind, "hf.base");
