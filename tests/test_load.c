@@ -296,7 +296,8 @@ static void engines_of_files(void **state) {
     assert_non_null(strstr(differs, "mixed_steps=off"));
     assert_non_null(strstr(differs, "look_steps=4"));
     assert_null(strstr(differs, "most_running"));
-    close_to(own.admission_s, 0.05, 0);
+    close_to(own.admission_s, sm_software_of("vllm-2026")->admission_s, 0);
+    assert_null(strstr(differs, "admission_s"));
     sm_software_on(&own, sm_chip_find("h200", 4), NULL, false);
     close_to(sm_software_budget(&own, 2), 8192, 0);
     close_to(sm_software_most(&own, 2), 96, 0);

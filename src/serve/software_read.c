@@ -113,6 +113,22 @@ static sm_status read_defaults(const json_value *list, sm_software *out) {
     return status;
 }
 
+static const sm_software usual = {
+#define X(key, usual, ...) .key = usual,
+    SM_SOFTWARE_FLAGS(X) SM_SOFTWARE_NUMBERS(X)
+#undef X
+};
+
+/* What an engine has that its file does not say: all of the one that it is like. */
+static sm_software begun(const json_value *root) {
+    const json_value *like = json_is(root, IS_OBJECT) ? json_get(root, "like") : NULL;
+    sm_software out = usual;
+    for (size_t i = 0; like && json_is(like, IS_TEXT) && i < sm_software_table_count; i++)
+        if (strcmp(sm_software_table[i].name, like->text) == 0) out = sm_software_table[i];
+    out.name = out.title = out.aliases = out.like = NULL;
+    return out;
+}
+
 /* Those who make the table look after it themselves. */
 static sm_status check_like(const json_value *v) {
     const size_t n = sm_software_table_count;
@@ -124,19 +140,13 @@ static sm_status check_like(const json_value *v) {
     return json_read_choice(v, names, n, &at);
 }
 
-static const sm_software usual = {
-#define X(key, usual, ...) .key = usual,
-    SM_SOFTWARE_FLAGS(X) SM_SOFTWARE_NUMBERS(X)
-#undef X
-};
-
 sm_status sm_software_parse(const sm_source *source, sm_arena *arena, sm_software *out,
                             sm_error *err) {
     const json_document document = {.source = source, .arena = arena, .err = err};
     const json_value *root;
     sm_status status = json_parse(&document, &root);
+    *out = status ? usual : begun(root);
     if (!status) status = json_expect(root, IS_OBJECT, "an engine {...}");
-    *out = usual;
     const char *const names[] = {"name", "title", "aliases", "like", "defaults"};
     const char **const texts[] = {&out->name, &out->title, &out->aliases, &out->like};
     const char *known[COUNT_OF(names) + COUNT_OF(keys)];
