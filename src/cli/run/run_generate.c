@@ -235,20 +235,20 @@ static sm_status put_picture(generation *g, const sm_model *m, size_t rows, size
                              sm_error *err) {
     const int32_t *old = g->prompt[i];
     size_t n = g->prompt_tokens[i], said = 0, made = 0, put = 0;
-    double word = -1;
-    if (!sm_architecture_number(m->architecture, "image_token_id", &word))
-        sm_architecture_number(m->architecture, "image_token_index", &word);
-    for (size_t k = 0; g->numbers && k < n; k++) said += old[k] == (int32_t)word;
+    double told = -1;
+    if (!sm_architecture_number(m->architecture, "image_token_id", &told))
+        sm_architecture_number(m->architecture, "image_token_index", &told);
+    const int32_t word = told >= 0 && told < m->V ? (int32_t)told : -1;
+    for (size_t k = 0; g->numbers && k < n; k++) said += old[k] == word;
     if (said > 1 && said != rows)
-        return sm_fail(
-            err, SM_BAD_INPUT,
-            "prompt %zu has the word %.0f, a row of its picture, %zu times: once, or %zu "
-            "times for each row, is right",
-            i + 1, word, said, rows);
+        return sm_fail(err, SM_BAD_INPUT,
+                       "prompt %zu has the word %d, a row of its picture, %zu times: once, or %zu "
+                       "times for each row, is right",
+                       i + 1, word, said, rows);
     int32_t *to = sm_arena_array(g->call->arena, n + rows, sizeof *to);
     if (!to) return sm_fail_memory(err);
     for (size_t k = 0; k < n + !said; k++) {
-        const bool picture = said ? old[k] == (int32_t)word : k == 0;
+        const bool picture = said ? old[k] == word : k == 0;
         for (size_t r = 0; picture && r < (said > 1 ? 1 : rows); r++)
             to[made++] = m->V + (int32_t)put++;
         if (!picture) to[made++] = old[k - !said];
