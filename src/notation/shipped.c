@@ -127,7 +127,7 @@ static void need_family(needs *n, const char *name) {
 static void need_of_config(needs *n, const json_value *v) {
     const char *type = json_is(v, IS_OBJECT) ? json_text(json_get(v, "model_type")) : NULL;
     const json_value *list = json_is(v, IS_OBJECT) ? json_get(v, "architectures") : NULL;
-    const json_value *first = json_is(list, IS_LIST) && list->n > 0 ? &list->item[0] : list;
+    const json_value *first = list && json_is(list, IS_LIST) && list->n > 0 ? &list->item[0] : list;
     if (type) need_family(n, type);
     if (type && v->key) need_family(n, v->key);
     if (json_text(first)) need_family(n, json_text(first));

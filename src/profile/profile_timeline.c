@@ -210,7 +210,8 @@ static bool find_starts(timeline *t) {
             break;
         }
     }
-    if (t->starts) qsort(t->started, (size_t)t->starts, sizeof *t->started, by_channel);
+    if (t->started && t->starts)
+        qsort(t->started, (size_t)t->starts, sizeof *t->started, by_channel);
     return t->started;
 }
 

@@ -97,6 +97,8 @@ void work_of(work_memo *memo, const step *x, piece_price *pieces) {
     size_t at = (size_t)sm_hash_bytes(&key, sizeof key) & (memo->entries - 1),
            bytes = (size_t)memo->pieces * sizeof *pieces;
     piece_price *kept = &memo->price[at * (size_t)memo->pieces];
+    /* of keys unlike in padding alone work is found twice.
+     * NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
     if (memcmp(&memo->key[at], &key, sizeof key) != 0) {
         memo->key[at] = key;
         step_work(x, kept);

@@ -111,6 +111,7 @@ void row_models_free(row_models *m) {
 static bool is_of(const entry *e, const row_shape *shape) {
     row_shape key = *shape;
     key.name = e->shape.name;
+    /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
     return memcmp(&key, &e->shape, sizeof key) == 0 && strcmp(shape->name, e->shape.name) == 0;
 }
 
