@@ -119,25 +119,21 @@ static const sm_software usual = {
 #undef X
 };
 
-/* What an engine has that its file does not say: all of the one that it is like. */
-static sm_software begun(const json_value *root) {
-    const json_value *like = json_is(root, IS_OBJECT) ? json_get(root, "like") : NULL;
-    sm_software out = usual;
-    for (size_t i = 0; like && json_is(like, IS_TEXT) && i < sm_software_table_count; i++)
-        if (strcmp(sm_software_table[i].name, like->text) == 0) out = sm_software_table[i];
-    out.name = out.title = out.aliases = out.like = NULL;
-    return out;
-}
-
-/* Those who make the table look after it themselves. */
-static sm_status check_like(const json_value *v) {
+/* What an engine has that its file does not say: all of the one that it is like. Those who make the
+ * table look after that themselves. */
+static sm_status begin(const json_value *root, sm_software *out) {
     const size_t n = sm_software_table_count;
-    const char **names = v ? sm_arena_array(v->in->arena, n + 1, sizeof *names) : NULL;
+    const json_value *like = json_get(root, "like");
     int at;
-    if (!v || n == 0) return SM_OK;
-    if (!names) return sm_fail_memory(v->in->err);
+    if (!like || n == 0) return SM_OK;
+    const char **names = sm_arena_array(root->in->arena, n, sizeof *names);
+    if (!names) return sm_fail_memory(root->in->err);
     for (size_t i = 0; i < n; i++) names[i] = sm_software_table[i].name;
-    return json_read_choice(v, names, n, &at);
+    sm_status status = json_read_choice(like, names, n, &at);
+    if (status) return status;
+    *out = sm_software_table[at];
+    out->name = out->title = out->aliases = NULL;
+    return SM_OK;
 }
 
 sm_status sm_software_parse(const sm_source *source, sm_arena *arena, sm_software *out,
@@ -145,8 +141,9 @@ sm_status sm_software_parse(const sm_source *source, sm_arena *arena, sm_softwar
     const json_document document = {.source = source, .arena = arena, .err = err};
     const json_value *root;
     sm_status status = json_parse(&document, &root);
-    *out = status ? usual : begun(root);
+    *out = usual;
     if (!status) status = json_expect(root, IS_OBJECT, "an engine {...}");
+    if (!status) status = begin(root, out);
     const char *const names[] = {"name", "title", "aliases", "like", "defaults"};
     const char **const texts[] = {&out->name, &out->title, &out->aliases, &out->like};
     const char *known[COUNT_OF(names) + COUNT_OF(keys)];
@@ -167,5 +164,5 @@ sm_status sm_software_parse(const sm_source *source, sm_arena *arena, sm_softwar
     }
     if (!status && (!out->name || !out->name[0] || !out->title))
         status = json_fail(root, "an engine needs a \"name\" and a \"title\"");
-    return status ? status : check_like(json_get(root, "like"));
+    return status;
 }

@@ -147,25 +147,23 @@ static sm_status read_prompts(generation *g, sm_error *err) {
  * patches, numbers]; `from` is where number k of a position is in it. */
 typedef struct given_features {
     const sm_safetensor *t;
-    size_t places, width;
+    size_t places, width, row; /* row: patches of a side */
 } given_features;
 
 static size_t feature_at(const given_features *f, size_t text, size_t place, size_t k) {
     if (f->t->rank == 2) return (text * f->places + place) * f->width + k;
     if (f->t->rank == 3) return (text * f->width + k) * f->places + place;
-    size_t side = f->t->shape[3], row = 1;
-    while (row * row < f->places) row++; /* of patches */
-    size_t patch = side / row, colour = k / (patch * patch), at = k % (patch * patch);
+    size_t side = f->t->shape[3], row = f->row, patch = side / row, colour = k / (patch * patch),
+           at = k % (patch * patch);
     return ((text * f->t->shape[1] + colour) * side + place / row * patch + at / patch) * side +
            place % row * patch + at % patch;
 }
 
 /* Texts that it has features of; 0: it is of another shape. */
 static size_t featured(const given_features *f) {
-    const size_t *shape = f->t->shape, one = f->places * f->width;
-    size_t n = 1, row = 1;
+    const size_t *shape = f->t->shape, one = f->places * f->width, row = f->row;
+    size_t n = 1;
     for (int d = 0; d < f->t->rank; d++) n *= shape[d];
-    while (row * row < f->places) row++;
     bool square = f->t->rank == 4 && row * row == f->places && shape[2] == shape[3] &&
                   shape[2] % row == 0 && shape[1] * shape[2] * shape[3] == one;
     bool fits = square || (f->t->rank == 3 && shape[1] == f->width && shape[2] == f->places) ||
@@ -181,6 +179,8 @@ static sm_status find_features(const generation *g, const sm_model *m, given_fea
     f->width = (size_t)g->hears->dim[in->dim[2]].size;
     sm_status status = sm_io_safetensors_read(g->given.features, g->call->arena, &file, err);
     if (status) return status;
+    f->row = 1;
+    while (f->row * f->row < f->places) f->row++;
     f->t = file.tensor;
     *texts = file.n == 1 ? featured(f) : 0;
     if (*texts) return SM_OK;
