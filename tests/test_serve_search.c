@@ -485,7 +485,7 @@ static void what_does_not_fit_says_what_does(void **state) {
     serve_case_fill(&c, "llama-3.1-405b", "h100-sxm:4");
     no_answer(&c, &o, SM_NEGATIVE,
               "nothing fits on h100-sxm:4: a chip needs at least 207 GB and has 76.5 GB; the "
-              "smallest that fits has 16 chips");
+              "smallest that fits has 16 chips; with weights in int4 it fits");
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:4");
     o.fixed = serve_plan("fsdp=3");
     no_answer(&c, &o, SM_NEGATIVE, "no plan of these degrees shards ");

@@ -130,6 +130,20 @@ static sm_status check_options(const sm_serve_search_options *o, sm_error *err) 
 
 /* ---- nothing fits ---- */
 
+/* *least_chips: of the smallest replica of a job on which anything fits, 0 where nothing does. */
+static sm_status least_that_fits(const sm_serve_job *job, const sm_serve_search_options *o,
+                                 int *least_chips, sm_error *err) {
+    search h;
+    sm_arena *arena = sm_arena_new();
+    if (!arena) return sm_fail_memory(err);
+    memset(&h, 0, sizeof h);
+    sm_status status = search_run(job, NULL, o, arena, &h, err);
+    *least_chips = status == SM_OK && h.any_fits ? h.least_chips : 0;
+    search_free(&h);
+    sm_arena_free(arena);
+    return status == SM_INTERNAL ? status : SM_OK; /* what is not possible is not an answer */
+}
+
 /* Twice as large, and again, until something fits. */
 static sm_status chips_that_fit(const sm_serve_job *job, const sm_serve_search_options *options,
                                 int *fits, sm_error *err) {
@@ -137,44 +151,57 @@ static sm_status chips_that_fit(const sm_serve_job *job, const sm_serve_search_o
     sm_serve_search_options o = *options;
     sm_serve_job larger_job = *job;
     sm_system system;
+    sm_status status = SM_OK;
     *fits = 0;
-    o.ttft_s = o.tpot_s = 0;
-    o.batch = options->batch > 0 ? options->batch : 1;
-    for (int chips = job->system->chips * 2; chips <= MOST_CHIPS && !*fits; chips *= 2) {
-        search h;
+    for (int chips = job->system->chips * 2; !status && chips <= MOST_CHIPS && !*fits; chips *= 2) {
         if (sm_system_resize(job->system, chips, &system, NULL) != SM_OK) continue;
-        sm_arena *arena = sm_arena_new();
-        if (!arena) return sm_fail_memory(err);
         larger_job.system = &system;
         o.chips_least = chips / 2 + 1;
         o.chips_most = chips;
-        memset(&h, 0, sizeof h);
-        sm_status status = search_run(&larger_job, NULL, &o, arena, &h, err);
-        if (status == SM_OK && h.any_fits) *fits = h.least_chips;
-        search_free(&h);
-        sm_arena_free(arena);
-        if (status == SM_INTERNAL) return status; /* what is not possible is not an answer */
+        status = least_that_fits(&larger_job, &o, fits, err);
     }
-    return SM_OK;
+    return status;
 }
 
-static sm_status fail_fit(const sm_serve_job *job, const sm_serve_search_options *o, search *h,
-                          sm_serve_result *r, sm_error *err) {
-    char least[32], capacity[32];
+/* The widest type of weights with which something fits; the job's own where nothing does. */
+static sm_status weights_that_fit(const sm_serve_job *job, const sm_serve_search_options *o,
+                                  sm_dtype *fits, sm_error *err) {
+    const bool fp8 = job->system->chip.flops_per_s[SM_FP8].value > 0;
+    const sm_dtype narrower[] = {fp8 ? SM_FP8 : SM_INT8, SM_INT4};
+    sm_serve_job other = *job;
+    sm_status status = SM_OK;
+    *fits = job->dtypes.weights;
+    other.as_stored = false;
+    for (int i = 0, chips = 0; !status && !chips && i < 2; i++) {
+        if (sm_dtype_bytes(narrower[i]) >= sm_dtype_bytes(job->dtypes.weights)) continue;
+        other.dtypes.weights = narrower[i];
+        status = least_that_fits(&other, o, &chips, err);
+        if (chips) *fits = narrower[i];
+    }
+    return status;
+}
+
+static sm_status fail_fit(const sm_serve_job *job, const sm_serve_search_options *options,
+                          search *h, sm_serve_result *r, sm_error *err) {
+    char least[32], capacity[32], larger[64] = "", narrower[64] = "";
+    sm_serve_search_options o = *options;
+    sm_dtype weights;
     if (isinf(h->least_bytes))
         return sm_fail(err, SM_NEGATIVE, "no plan of these degrees shards %s on %s",
                        job->model->name, job->system->text);
     sm_format_bytes(least, sizeof least, h->least_bytes);
     sm_format_bytes(capacity, sizeof capacity, h->its_capacity);
-    sm_status status = chips_that_fit(job, o, &r->least_chips, err);
+    o.ttft_s = o.tpot_s = 0;
+    o.batch = options->batch > 0 ? options->batch : 1;
+    sm_status status = chips_that_fit(job, &o, &r->least_chips, err);
+    if (!status) status = weights_that_fit(job, &o, &weights, err);
     if (status) return status;
     if (r->least_chips > 0)
-        return sm_fail(err, SM_NEGATIVE,
-                       "nothing fits on %s: a chip needs at least %s and has %s; the smallest that "
-                       "fits has %d chips",
-                       job->system->text, least, capacity, r->least_chips);
-    return sm_fail(err, SM_NEGATIVE, "nothing fits on %s: a chip needs at least %s and has %s",
-                   job->system->text, least, capacity);
+        snprintf(larger, sizeof larger, "; the smallest that fits has %d chips", r->least_chips);
+    if (weights != job->dtypes.weights)
+        snprintf(narrower, sizeof narrower, "; with weights in %s it fits", sm_dtype_name(weights));
+    return sm_fail(err, SM_NEGATIVE, "nothing fits on %s: a chip needs at least %s and has %s%s%s",
+                   job->system->text, least, capacity, larger, narrower);
 }
 
 /* ---- no point meets the limits ---- */

@@ -38,7 +38,8 @@ typedef struct sm_fit_advice {
     const char *least_plan; /* that one, NULL where a plan was given */
     const char *change;     /* NULL: no one change is enough */
     double change_bytes, change_s;
-    int chips; /* 0: no number looked at */
+    bool adapters; /* no change does while the whole model is trained: this one trains adapters */
+    int chips;     /* 0: no number looked at */
     const char *system;
 } sm_fit_advice;
 typedef struct sm_plans_shown {

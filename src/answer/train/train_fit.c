@@ -10,6 +10,7 @@ static const double NO_LIMIT = -1e9;
 static const char *const beyond_search[] = {"loss=chunked", NULL};
 static const char *const of_numbers[] = {"gradient=bf16", "optimizer=adam-bf16",
                                          "optimizer=adam-8bit", NULL};
+static const char *const of_adapters[] = {"lora=16", NULL};
 /* What may be changed of a plan that was given whole. */
 static const char *const of_plan[] = {"microbatch=1",
                                       "zero=1",
@@ -156,8 +157,11 @@ static sm_status try_on_search(const fitting *f, sm_error *err) {
 
 static sm_status find_change(const fitting *f, const sm_plan *plan, sm_error *err) {
     sm_status status = plan ? try_on_plan(f, plan, of_plan, err) : try_on_search(f, err);
-    if (status || f->out->change) return status;
-    return plan ? try_on_plan(f, plan, of_numbers, err) : try_beside(f, of_numbers, err);
+    if (!status && !f->out->change)
+        status = plan ? try_on_plan(f, plan, of_numbers, err) : try_beside(f, of_numbers, err);
+    if (status || f->out->change || plan) return status;
+    f->out->adapters = true;
+    return try_beside(f, of_adapters, err);
 }
 
 sm_status sm_train_fit_find(sm_train_asked *q, sm_train *train, const sm_plan_shown *plan,
@@ -194,7 +198,10 @@ void sm_train_fit_page(sm_report *r, const sm_train_asked *q, const sm_fit_advic
     if (!fit->asked || fit->least.total <= 0.0) return;
     too_much_line(r, q, fit);
     if (fit->change)
-        sm_report_text(r, "The one change that makes it fit: %s (%s of each chip, %s a step).",
+        sm_report_text(r, "%s: %s (%s of each chip, %s a step).",
+                       fit->adapters ? "No one change makes it fit while all of it is trained; "
+                                       "adapters alone fit"
+                                     : "The one change that makes it fit",
                        fit->change, sm_show_bytes(r, fit->change_bytes),
                        sm_show_seconds(r, fit->change_s));
     else sm_report_text(r, "No one change of the plan makes it fit.");
