@@ -60,6 +60,7 @@ size_t sm_next_line(const char *text, size_t length, int columns, size_t *next) 
         return fits;
     }
     size_t blank = last_of(text, fits, " "), stop = last_of(text, fits, ",;/");
+    if (stop == 0) stop = last_of(text, fits, "=-.");
     if (blank > 1) return (*next = blank) - 1;
     if (stop > 0) return *next = stop;
     return fits;

@@ -82,8 +82,8 @@ static void draw_bar(const sm_bar *bar, int width, FILE *out) {
 }
 
 /* Tables as text: columns two blanks apart, a rule under the heads. A table too wide gives up width
- * in this order: heads wrap, then text columns wrap from the last on, then each row becomes a list
- * of "head  value" lines. */
+ * in this order: heads wrap between words, then at their points (step_time_s.expected), then text
+ * columns wrap from the last on, then each row becomes a list of "head  value" lines. */
 
 #define GAP 2
 #define NARROWEST_TEXT 12 /* a text column is not wrapped below this */
@@ -92,15 +92,16 @@ typedef struct column {
     int width;
     int cell_width; /* of its widest cell */
     int head_word;  /* of the longest word of its head */
+    int head_part;  /* of the longest part of its head that no blank and no point divides */
     size_t at;      /* bytes of the current cell already drawn */
 } column;
 
-/* Widest of the lines (or of the words, when words is true) of text. */
-static int widest_part(const char *text, bool words) {
+/* Widest of the parts of text that these characters end; a point belongs to what it ends. */
+static int widest_part(const char *text, const char *ends) {
     int widest = 0;
     for (const char *from = text;; from++) {
-        size_t n = strcspn(from, words ? " \n" : "\n");
-        int width = sm_columns_of(from, n);
+        size_t n = strcspn(from, ends);
+        int width = sm_columns_of(from, n + (from[n] == '.'));
         if (width > widest) widest = width;
         from += n;
         if (*from == '\0') return widest;
@@ -111,11 +112,12 @@ static void measure_columns(const sm_table *table, column *columns) {
     for (size_t c = 0; c < table->columns; c++) {
         column *col = &columns[c];
         for (size_t r = 0; r < table->rows; r++) {
-            int width = widest_part(table->cells[r][c], false);
+            int width = widest_part(table->cells[r][c], "\n");
             if (width > col->cell_width) col->cell_width = width;
         }
-        int head = widest_part(table->heads[c], false);
-        col->head_word = widest_part(table->heads[c], true);
+        int head = widest_part(table->heads[c], "\n");
+        col->head_word = widest_part(table->heads[c], " \n");
+        col->head_part = widest_part(table->heads[c], " .\n");
         col->width = head > col->cell_width ? head : col->cell_width;
     }
 }
@@ -138,8 +140,10 @@ static bool fit(const sm_table *table, column *columns, int width) {
     for (size_t c = table->columns; c-- > 0 && excess > 0;)
         excess = narrow(&columns[c], larger(columns[c].cell_width, columns[c].head_word), excess);
     for (size_t c = table->columns; c-- > 0 && excess > 0;)
+        excess = narrow(&columns[c], larger(columns[c].cell_width, columns[c].head_part), excess);
+    for (size_t c = table->columns; c-- > 0 && excess > 0;)
         if (table->aligns[c] == SM_LEFT)
-            excess = narrow(&columns[c], larger(NARROWEST_TEXT, columns[c].head_word), excess);
+            excess = narrow(&columns[c], larger(NARROWEST_TEXT, columns[c].head_part), excess);
     return excess <= 0;
 }
 
@@ -189,7 +193,7 @@ static sm_status draw_table(const sm_table *table, int width, FILE *out, sm_erro
         /* The last resort: every row as a list of its fields. */
         column names = {0}, values = {0};
         for (size_t c = 0; c < table->columns; c++)
-            names.width = larger(names.width, widest_part(table->heads[c], false));
+            names.width = larger(names.width, widest_part(table->heads[c], "\n"));
         if (names.width > width / 2) names.width = width / 2;
         values.width = width - names.width - GAP;
         columns[0] = names;
