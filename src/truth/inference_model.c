@@ -93,14 +93,9 @@ static void pad(row_shape *s, const sm_plan *plan) {
 
 bool inference_model(const sm_inference_row *r, const inference_layout *layout, row_models *models,
                      const sm_model **model, const char **why) {
-    const char *stored; /* a column of the row says it */
-    const sm_catalogue_entry *known =
-        r->model.layers > 0 ? NULL : sm_catalogue_of_id(r->model.name, &stored);
-    *why = NULL;
-    if (known) {
-        row_shape named = {.name = known->name, .config = known->config_json};
+    row_shape named;
+    if (r->model.layers <= 0 && row_model_named(r->model.name, &named))
         return row_models_take(models, &named, model, why);
-    }
     *why = missing(r);
     if (*why) return false;
     row_shape s = shape_of(r);

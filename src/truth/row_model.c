@@ -52,6 +52,13 @@ static sm_data *config_of(sm_report *r, const row_shape *s) {
     return config;
 }
 
+bool row_model_named(const char *name, row_shape *shape) {
+    const char *stored; /* a column of the row says it */
+    const sm_catalogue_entry *known = name ? sm_catalogue_of_id(name, &stored) : NULL;
+    if (known) *shape = (row_shape){.name = known->name, .config = known->config_json};
+    return known != NULL;
+}
+
 /* false as row_models_take. */
 static bool read_model(const row_shape *s, sm_arena *arena, sm_model *model, const char **why) {
     sm_error err = {0};

@@ -17,6 +17,9 @@ typedef struct row_shape {
     bool dense[SM_MAX_LAYERS], local[SM_MAX_LAYERS]; /* of each layer */
 } row_shape;
 
+/* A model of the catalogue, by the name of a row that states no layers. false: there is none. */
+bool row_model_named(const char *name, row_shape *shape);
+
 /* Models by their shape: rows of one architecture share one. Not for several threads at once. */
 typedef struct row_models row_models;
 /* None yet. NULL when out of memory. */

@@ -28,6 +28,9 @@ static void layers_of(const sm_training_row *r, row_shape *s) {
 
 bool truth_model(const sm_training_row *r, row_models *models, const sm_model **model,
                  const char **why) {
+    row_shape named;
+    if (r->model.layers <= 0 && row_model_named(r->model.name, &named))
+        return row_models_take(models, &named, model, why);
     *why = missing(r);
     if (*why) return false;
     bool gated = r->model.gated != SM_NO, latent = r->model.mla, sparse = r->model.n_experts > 0;
