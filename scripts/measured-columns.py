@@ -73,6 +73,9 @@ VARIANTS = [
     ("megatron-bridge", "TE CUDA graphs", "megatron-bridge-graphs"),
     ("megatron-bridge", " CG;", "megatron-bridge-graphs"),
     ("mlperf", "mlperf-lora-v51", "mlperf-graphs"),  # MCORE_CUDA_GRAPH=1
+    ("mlperf", "full CUDA graph 1", "mlperf-graphs"), ("mlperf", "full CUDA graph,", "mlperf-graphs"),
+    ("mlperf", "layers by CUDA graphs", "mlperf-graphs"),
+    ("mlperf", "CUDA graphs of layers", "mlperf-graphs"),
     ("maxtext-2025", "bf16-nemo", "nemo-2024"),  # one of Google's GPU recipes
 ]
 

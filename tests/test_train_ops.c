@@ -145,6 +145,52 @@ static void waiting_for_the_host_is_a_row(void **state) {
     sm_arena_free(arena);
 }
 
+/* Of 16 tokens on each chip at a millisecond a launch the step is what the host launches: the
+ * collectives of 16 layers too, two gathers or sums either way, and of a ring the attention of its
+ * other parts. A graph starts all of it at once. */
+static void the_host_launches_collectives_too(void **state) {
+    static const char *const words[] = {"data=4", "tensor=4,seq=off", "context=4",
+                                        "tensor=4,seq=on"};
+    double s[4], graphed = 0;
+    sm_model model;
+    sm_error err = {.status = SM_OK};
+    sm_system on = random_job_system("h100-sxm:4");
+    sm_software_memory held = *sm_software_memory_of("megatron-core", NULL, 0);
+    arena = sm_arena_new();
+    assert_int_equal(sm_io_model_load("llama-3.2-1b", arena, &model, &err), SM_OK);
+    for (int i = 0; i < 4; i++) {
+        sm_train *train = NULL;
+        sm_plan plan;
+        sm_job job = {.size = sizeof(sm_job),
+                      .model = &model,
+                      .system = &on,
+                      .batch_tokens = 64,
+                      .seq = 16,
+                      .usd_per_chip_hour = -1};
+        sm_source source = sm_source_of("--plan", words[i]);
+        assert_int_equal(sm_plan_parse(&source, &plan, &err), SM_OK);
+        assert_int_equal(sm_train_new(&job, &train, &err), SM_OK);
+        plan.microbatch = i == 0 ? 1 : 4;
+        sm_calibration c = *sm_train_calibration(train);
+        c.launch_s = 1e-3;
+        sm_train_set_calibration(train, &c);
+        sm_train_set_software_memory(train, &held);
+        assert_int_equal(sm_train_detail(train, &plan, arena, &detail, &err), SM_OK);
+        s[i] = detail.price.expected_s;
+        held.graphed = true;
+        sm_train_set_software_memory(train, &held);
+        assert_int_equal(sm_train_detail(train, &plan, arena, &detail, &err), SM_OK);
+        graphed = fmax(graphed, detail.price.expected_s);
+        held.graphed = false;
+        sm_train_free(train);
+    }
+    print_message("%g %g %g %g s, graphed %g\n", s[0], s[1], s[2], s[3], graphed);
+    assert_true(s[1] - s[0] > 16 * 4 * 1e-3 && s[1] - s[0] < 16 * 5 * 1e-3);
+    assert_true(s[2] - s[0] > 16 * 9 * 2 * 1e-3 && s[3] - s[1] > 16 * 2e-3);
+    assert_true(graphed < 0.2 * s[0]);
+    sm_arena_free(arena);
+}
+
 /* Whatever the job and the plan. */
 static void ops_add_up_to_the_price(void **state) {
     sm_rng rng = {11};
@@ -174,9 +220,11 @@ static void ops_add_up_to_the_price(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flops_are_the_models), cmocka_unit_test(a_stage_tells_of_its_own),
-        cmocka_unit_test(narrow_products_are_cast_for),
-        cmocka_unit_test(waiting_for_the_host_is_a_row), cmocka_unit_test(ops_add_up_to_the_price)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(flops_are_the_models),
+                                       cmocka_unit_test(a_stage_tells_of_its_own),
+                                       cmocka_unit_test(narrow_products_are_cast_for),
+                                       cmocka_unit_test(waiting_for_the_host_is_a_row),
+                                       cmocka_unit_test(the_host_launches_collectives_too),
+                                       cmocka_unit_test(ops_add_up_to_the_price)};
     return cmocka_run_group_tests_name("train_ops", tests, NULL, NULL);
 }

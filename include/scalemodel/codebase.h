@@ -51,6 +51,7 @@ SM_DECLARATIONS_BEGIN
     X(gate_reduced, "where seq=off, gate and up each sum the gradient of their input over tensor") \
     X(runs_whole, "a layer under recompute=full is computed again to its end: its last matmul, "   \
                   "and what follows, too")                                                         \
+    X(graphed, "a CUDA graph starts the kernels of a step, not the host")                          \
     X(flash_2, "attention on GPUs before Blackwell is FlashAttention 2, in an A100's "             \
                "instructions")                                                                     \
     X(keys_whole, "context gathers keys of all heads of queries, behind a part of attention")      \

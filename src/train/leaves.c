@@ -559,7 +559,7 @@ static void take_floors(expansion *x, const work_floor *of) {
         time->backward_input = s[SM_PHASE_BACKWARD_INPUT];
         time->backward_weight = s[SM_PHASE_BACKWARD_WEIGHT];
         memset(time->again, 0, sizeof time->again);
-        time->ring_forward = time->ring_backward = 0;
+        time->ring[0] = time->ring[1] = 0;
     }
 }
 

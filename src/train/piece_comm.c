@@ -82,8 +82,7 @@ void piece_comm_compute(const sm_train *t, int index, const sm_plan *plan, piece
             time_comm(t, curve, bytes, &p->sent[c->like]);
         }
         if (curve->n == 0) continue; /* the axes have one member */
-        add_comm(t, &p->sent[c->like], (comm_kind)c->kind, &sum[c->sum]);
-        if (t->software_memory.gate_reduced && comm_times(t, &of->part.program, comm) > 1)
+        for (int n = comm_times(t, &of->part.program, comm); n > 0; n--)
             add_comm(t, &p->sent[c->like], (comm_kind)c->kind, &sum[c->sum]);
     }
     if (plan->zero == 2) add_zero2(t, index, plan, p);

@@ -57,8 +57,8 @@ static piece_exposed exposed_of(const sm_train *t, const piece_time *time, const
                                 int set, const sm_plan *plan, bool split) {
     piece_exposed e;
     const double weights_idle = split ? 0 : time->idle[SM_PHASE_BACKWARD_WEIGHT];
-    const under forward = {time->forward, time->ring_forward, time->idle[SM_PHASE_FORWARD]},
-                back = {backward_of(time, set, split), time->ring_backward,
+    const under forward = {time->forward, time->ring[0], time->idle[SM_PHASE_FORWARD]},
+                back = {backward_of(time, set, split), time->ring[1],
                         time->idle[SM_PHASE_BACKWARD_INPUT] + weights_idle};
     expose(t, plan, forward, &comm[0], 0, &e);
     expose(t, plan, back, &comm[1], 1, &e);
@@ -104,7 +104,7 @@ void piece_pass_parts(const sm_train *t, const piece_time *time, const piece_com
     const comm_way sums[2] = {piece_comm_way(t, comm, 0, set, plan),
                               piece_comm_way(t, comm, 1, set, plan)};
     out->compute = time->forward + backward_of(time, set, false);
-    out->memory = time->forward_memory + time->backward_memory + time->again_memory[set];
+    out->memory = time->memory[0] + time->memory[1] + time->again_memory[set];
     out->exposed = all->forward + (all->backward_input + all->backward_weight) - out->compute;
     out->latency = sums[0].latency + sums[1].latency;
     out->serial.forward = time->forward + serial_s(&sums[0]) + offload_s;

@@ -146,15 +146,20 @@ priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, c
     return (priced){c.expected_s, c.math_s, at.flops, bytes, kernels, c.memory_s > c.math_s};
 }
 
-static void add_forward(const sm_train *t, const piece *p, const sm_work *w, const priced *c,
-                        piece_time *out) {
-    out->kernels[0] += c->kernels;
-    out->forward += c->expected;
-    out->math[0] += c->math;
-    out->flops[0] += c->flops;
-    if (c->memory_bound) out->forward_memory += c->expected;
-    if (w->kind == SM_OP_ATTENTION) out->ring_forward += c->expected;
-    for (int s = 0; s < MAX_SETS; s++) {
+static void add_pass(const sm_work *w, const priced *c, piece_time *out) {
+    const int back = w->phase != SM_PHASE_FORWARD;
+    double *of[SM_PHASE_COUNT] = {&out->forward, &out->backward_input, &out->backward_weight};
+    *of[w->phase] += c->expected;
+    out->kernels[w->phase] += c->kernels;
+    out->math[back] += c->math;
+    out->flops[back] += c->flops;
+    if (c->memory_bound) out->memory[back] += c->expected;
+    if (w->kind == SM_OP_ATTENTION) out->ring[back] += c->expected;
+}
+
+static void add_again(const sm_train *t, const piece *p, const sm_work *w, const priced *c,
+                      piece_time *out) {
+    for (int s = 0; s < MAX_SETS && w->phase == SM_PHASE_FORWARD; s++) {
         if (!(piece_again(t, p, s) >> w->op & 1)) continue;
         out->kernels_again[s] += c->kernels;
         out->again[s] += c->expected;
@@ -164,29 +169,40 @@ static void add_forward(const sm_train *t, const piece *p, const sm_work *w, con
     }
 }
 
-static void add_backward(const sm_work *w, const priced *c, piece_time *out) {
-    double *to = w->phase == SM_PHASE_BACKWARD_INPUT ? &out->backward_input : &out->backward_weight;
-    *to += c->expected;
-    out->kernels[w->phase] += c->kernels;
-    out->math[1] += c->math;
-    out->flops[1] += c->flops;
-    if (c->memory_bound) out->backward_memory += c->expected;
-    if (w->kind == SM_OP_ATTENTION) out->ring_backward += c->expected;
+/* The host launches collectives as it launches kernels, but for streams; beside each array of a
+ * ring the attention of that part as well, and what merges it. */
+static const double RING_KERNELS = 3;
+
+static double host_launch_s(const sm_train *t) {
+    return t->software_memory.graphed ? t->kernel.launch_s : t->calibration->launch_s;
+}
+
+static void add_launched(const sm_train *t, const piece *p, const sm_degrees *d, piece_time *out) {
+    for (int i = 0; i < p->part.comms && !t->software.one_by_one; i++) {
+        const sm_comm *c = &p->part.comm[i];
+        int ways = (int)d->ways[c->axes];
+        if (p->sent[i].kind == STREAM || ways < 2) continue;
+        double launched = p->sent[i].kind == RING ? RING_KERNELS * (ways - 1) : 1;
+        out->kernels[c->phase] += launched;
+        for (int s = 0; s < MAX_SETS && p->sent[i].may_run_again; s++)
+            if (sm_comm_runs_again(c, piece_again(t, p, s))) out->kernels_again[s] += launched;
+    }
 }
 
 void piece_time_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                         sm_dtype dtype, piece_time *out) {
     const piece *p = &v->piece[index];
     memset(out, 0, sizeof *out);
+    add_launched(t, p, d, out);
     for (int i = 0; i < p->part.works; i++) {
         const sm_work *w = &p->part.work[i];
         priced c = piece_work_price(t, v, w, d, dtype);
-        if (w->phase == SM_PHASE_FORWARD) add_forward(t, p, w, &c, out);
-        else add_backward(w, &c, out);
+        add_pass(w, &c, out);
+        add_again(t, p, w, &c, out);
     }
     /* The host launches ahead of the chip: a pass takes what the chip computes or what the host
      * launches, whichever is longer. */
-    double launch = t->calibration->launch_s;
+    double launch = host_launch_s(t);
     double *of[SM_PHASE_COUNT] = {&out->forward, &out->backward_input, &out->backward_weight};
     for (int i = 0; i < SM_PHASE_COUNT; i++) {
         double host = out->kernels[i] * launch;
@@ -246,6 +262,6 @@ void piece_floor_add(const sm_train *t, const variant *v, int index, const sm_de
         to->each[w->phase] += each;
         to->read[w->phase] += bytes[0] / bytes_per_s;
         to->gaps[w->phase] += c->launch_s;
-        to->host[w->phase] += one.kernels * t->calibration->launch_s;
+        to->host[w->phase] += one.kernels * host_launch_s(t);
     }
 }

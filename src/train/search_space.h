@@ -74,7 +74,7 @@ static inline uint64_t work_key(const sm_train *t, const variant *v, const sm_pl
     uint64_t key = sm_hash_mixed(v->work + added, (uint32_t)plan->tensor);
     return sm_hash_mixed(sm_hash_mixed(key, (uint32_t)plan->context), (uint32_t)plan->expert);
 }
-#define TIMED_BYTES offsetof(piece_time, forward_memory)
+#define TIMED_BYTES offsetof(piece_time, memory)
 typedef struct timed {
     uint64_t key;
     unsigned char *time; /* TIMED_BYTES of each piece */

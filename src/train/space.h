@@ -150,10 +150,10 @@ static inline double size_at(const sm_size *s, const sm_degrees *d) {
 typedef struct piece_time {
     /* expected seconds; in them attention, under which a ring hides, and waiting for the host */
     double forward, backward_input, backward_weight, again[MAX_SETS];
-    double ring_forward, ring_backward, idle[SM_PHASE_COUNT];
+    double ring[2], idle[SM_PHASE_COUNT]; /* ring: forward, backward */
     /* the rest tells of a plan what a search does not ask */
-    double forward_memory, backward_memory, again_memory[MAX_SETS]; /* part of them bound by HBM */
-    double math[2], math_again[MAX_SETS]; /* seconds at peak: forward, backward */
+    double memory[2], again_memory[MAX_SETS]; /* part of them bound by HBM */
+    double math[2], math_again[MAX_SETS];     /* seconds at peak: forward, backward */
     double flops[2], flops_again[MAX_SETS];
     double kernels[SM_PHASE_COUNT], kernels_again[MAX_SETS];
     double traffic[2]; /* seconds of HBM no implementation avoids: weights and kept arrays */
@@ -324,11 +324,8 @@ typedef struct kept_bytes {
 } kept_bytes;
 void piece_kept_bytes(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                       sm_dtype dtype, kept_bytes *out);
-static inline double kept_as(const kept_bytes *kept, int set, bool whole) {
-    return whole ? kept->whole[set] : kept->sharded[set];
-}
 static inline double kept_of(const kept_bytes *kept, int set, const sm_plan *plan) {
-    return kept_as(kept, set, plan->regather & SM_KEEPS_ACTIVATIONS);
+    return (plan->regather & SM_KEEPS_ACTIVATIONS ? kept->whole : kept->sharded)[set];
 }
 /* What fsdp gathers of a piece: its weights, with their gradient before it is scattered; that
  * gradient alone; the weights that the backward pass would gather again. */

@@ -25,10 +25,6 @@ struct truth_serving {
  * is told, is that of its options. */
 static const double KEPT_FREE = 0.03, TAKEN = 0.9;
 
-static bool tells_room(const truth_serving *t) {
-    return t->row->of.inference.kv_tokens > 0 || t->set.share_given;
-}
-
 /* ---- making ready ---- */
 
 static bool system_of(const sm_chip *chip, int chips, sm_system *system) {
@@ -77,7 +73,7 @@ static sm_status start(const truth_serving *t, const sm_system *system, sm_serve
         .prompt = t->load.prompt,
         .prefix = fmin(fmax(0, t->row->of.inference.cached_len), t->load.prompt - 1),
         .output = t->load.output,
-        .reserve = tells_room(t) ? -1 : KEPT_FREE,
+        .reserve = t->row->of.inference.kv_tokens > 0 || t->set.share_given ? -1 : KEPT_FREE,
         .usd_per_chip_hour = 0};
     return row_serve_borrow(&job, out, err);
 }

@@ -34,18 +34,14 @@ typedef struct fewest {
     sm_price_of_plan *nearest; /* the quickest that does not keep them; no chips: none */
 } fewest;
 
-/* Far over the budget already: more chips cost no less. */
-static bool is_hopeless(const sm_train_asked *q, const sm_train_point *p) {
-    return p->found && q->in.budget_usd > 0.0 &&
-           p->best.detail.price.cost_usd > 2.0 * q->in.budget_usd;
-}
-
 static sm_status try_chips(const fewest *f, int chips, bool *keeps, bool *hopeless, sm_error *err) {
     const sm_train_asked *q = f->w->q;
     sm_train_point p = {.found = false};
     sm_status status = sm_train_point_find(f->w, chips, &p, err);
     *keeps = !status && keeps_limits(q, &p);
-    *hopeless = !status && is_hopeless(q, &p);
+    /* far over the budget already: more chips cost no less */
+    *hopeless = !status && p.found && q->in.budget_usd > 0.0 &&
+                p.best.detail.price.cost_usd > 2.0 * q->in.budget_usd;
     bool cost = q->search.objective == SM_OBJECTIVE_COST && f->best->found;
     if (*keeps && !(cost && p.best.detail.price.cost_usd >= f->best->best.detail.price.cost_usd))
         *f->best = p;
