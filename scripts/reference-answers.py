@@ -33,6 +33,7 @@ MEL = 6  # channels of a spectrum of 2 * SOURCE frames
 SOURCE, BEHIND = 8, 8  # tokens that an encoder reads, and those that a decoder is trained on
 SHORTER = 5  # tokens of another text, beside which it is padded
 KEPT = 64  # logits
+CONSTANT = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")  # made by the class anew
 TRAINED = 19  # tokens of the sequence whose loss is differentiated
 SIZES = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
              intermediate_size=24, vocab_size=256, max_position_embeddings=64,
@@ -167,6 +168,9 @@ MODELS = {
     "bloom": ("bloom", dict(hidden_size=24, n_layer=2, n_head=6, vocab_size=256)),
     "rwkv": ("rwkv", dict(hidden_size=16, num_hidden_layers=2, vocab_size=256, context_length=64,
                           attention_hidden_size=16, intermediate_size=24, use_cache=False, **ENDS)),
+    "minimax": ("minimax", dict(SIZES, num_hidden_layers=3, num_local_experts=4, block_size=8,
+                                layer_types=["linear_attention", "full_attention",
+                                             "linear_attention"])),
     "xglm": ("xglm", dict(d_model=16, num_layers=2, attention_heads=4, ffn_dim=24, vocab_size=256,
                           max_position_embeddings=64, **ENDS)),
     "recurrent_gemma": ("recurrent_gemma", dict(HEAD, num_hidden_layers=3, lru_width=16,
@@ -437,7 +441,8 @@ def answer(name, folder):
     with tempfile.TemporaryDirectory() as drawn:
         auto.from_config(config).save_pretrained(drawn)
         with safe_open(f"{drawn}/model.safetensors", "pt") as file:
-            shapes = {key: list(file.get_slice(key).get_shape()) for key in sorted(file.keys())}
+            shapes = {key: list(file.get_slice(key).get_shape()) for key in sorted(file.keys())
+                      if not key.endswith(CONSTANT)}
         weights = {key: numbers(key, shape) for key, shape in shapes.items()}
         at = pathlib.Path(folder or drawn) / name
         at.mkdir(parents=True, exist_ok=True)

@@ -369,10 +369,9 @@ void attention_slopes(const attention_head *h, const float *dots) {
         float *dp = h->dp + (size_t)i * keys, sum = dots ? dots[i] : row_dot(p, dp, keys);
         /* a sink has what the keys leave of a query's share, and no value; dots: not all keys */
         if (d[SINKS].first && !dots) *d[SINKS].first -= (1 - row_sum(p, keys)) * sum;
-        for (size_t s = 0; s < keys; s++) dp[s] = p[s] * (dp[s] - sum);
+        row_slope(p, sum, h->mask.scale, keys, dp);
         for (size_t s = 0; d[DISTANCES].first && s < keys; s++)
-            *told(h, d[DISTANCES], i, s) += dp[s];
-        for (size_t s = 0; s < keys; s++) dp[s] *= h->mask.scale;
+            *told(h, d[DISTANCES], i, s) += dp[s] / h->mask.scale;
         const float *t = h->capped ? h->capped + (size_t)i * keys : NULL;
         for (size_t s = 0; t && s < keys; s++) dp[s] *= 1 - t[s] * t[s];
     }

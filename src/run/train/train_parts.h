@@ -15,6 +15,8 @@ float row_dot(const float *x, const float *y, size_t n);
 float row_most(const float *x, size_t n);
 /* to += factor from */
 void row_add(const float *from, float factor, size_t n, float *to);
+/* Of probabilities p of a row: dp, their slopes, become scale p (dp - dot), those of its scores. */
+void row_slope(const float *p, float dot, float scale, size_t n, float *dp);
 
 enum { TRAIN_LISTS = SM_MAX_LAYER_KINDS + SM_MAX_OUTSIDE };
 enum { TRAIN_AXES = SM_AXIS_COUNT + 1, TRAIN_PIPELINE = SM_AXIS_COUNT, TRAIN_SHARES = 8 };
@@ -178,6 +180,7 @@ typedef struct train_call {
     const sm_text_lines *lines;
     const sm_text_line *line; /* that the op is made from */
     const train_numbers *numbers;
+    int layer; /* its number */
     bool ring;
     train_array in[SM_MAX_OPERANDS];
     const sm_local_block *input[SM_MAX_INPUTS];
