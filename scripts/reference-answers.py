@@ -240,6 +240,12 @@ SEEING = {
         image_seq_length=PATCHES * PATCHES // 4)),
     "idefics3": ("idefics3", dict(vision_config=EYE, text_config=LLAMA, image_token_id=PICTURE,
                                   pad_token_id=0)),
+    "gemma3": ("gemma3", dict(vision_config=dict(SIGLIP, vision_use_head=False), mm_tokens_per_image=4,
+                              text_config=dict(HEAD, model_type="gemma3_text", sliding_window=3,
+                                               num_hidden_layers=3, layer_types=[
+                                                   "sliding_attention", "full_attention",
+                                                   "sliding_attention"]),
+                              image_token_id=PICTURE)),
     "llava-siglip": ("llava", dict(vision_config=dict(SIGLIP, vision_use_head=False),
                                    text_config=dict(HEAD, model_type="qwen3"),
                                    image_token_index=PICTURE, vision_feature_layer=-1,
@@ -411,7 +417,9 @@ def told_of_a_picture(model, words, direction):
     def behind(step, text):
         pixels = seen(step, 0)
         pixels = pixels[None] if config.model_type == "idefics3" else pixels  # of several pictures
-        return model(input_ids=torch.tensor([text]), pixel_values=pixels).logits[0]
+        read = torch.tensor([text])
+        marked = dict(token_type_ids=(read == PICTURE).long()) if config.model_type == "gemma3" else {}
+        return model(input_ids=read, pixel_values=pixels, **marked).logits[0]
 
     with torch.no_grad():
         logits = behind(0, ids).double()

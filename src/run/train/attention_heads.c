@@ -70,6 +70,7 @@ attention_blocks attention_blocks_of(const train_call *c) {
                          .both = !c->line->causal,
                          .window = (long)op->window,
                          .chunk = (long)op->chunk,
+                         .seen_end = n->seen_whole ? (long)c->t->seen : 0,
                          .first_query = (long)c->in[Q].offset[1]};
     b.mask.scale *= (float)n->rope_score_scale;
     b.alibi = n->alibi;
@@ -223,7 +224,10 @@ size_t attention_seen(const attention_head *h, int query, size_t *from) {
     long at = query + h->ahead, end = m->both ? h->keys : at + 1, begin = 0;
     if (m->window > 0) begin = m->both ? at - m->window / 2 : end - m->window;
     if (m->window > 0 && m->both && at + m->window / 2 < end) end = at + m->window / 2 + 1;
-    if (m->chunk > 0) begin = at - (m->first_query + query) % m->chunk;
+    const long here = m->first_query + query;
+    if (m->chunk > 0) begin = at - here % m->chunk;
+    if (here >= m->seen && here < m->seen_end && m->seen_end - here + at > end)
+        end = m->seen_end - here + at;
     end = end < 0 ? 0 : end > h->keys ? h->keys : end;
     *from = (size_t)(begin < 0 ? 0 : begin > end ? end : begin);
     return (size_t)end;

@@ -62,6 +62,7 @@ void train_numbers_read(const sm_model *m, int kind, train_numbers *n) {
                          .scan_scale = number(a, "scan_scale", 1),
                          .l2_is_mean = number(a, "l2_is_mean", 0) != 0,
                          .by_squares = number(a, "by_squares", 0) != 0,
+                         .seen_whole = number(a, "seen_whole", 0) != 0,
                          .norm_by_group = number(a, "norm_by_group", 0) != 0,
                          .shares_sigmoid = word_is(a, "scoring_func", "sigmoid"),
                          .shares_normed = number(a, "norm_topk_prob", 1) != 0,

@@ -80,6 +80,7 @@ typedef struct train_numbers {
     double scan_scale;             /* of what a scan gives */
     bool l2_is_mean;
     bool by_squares;    /* a view of a picture: neighbours in a square come together */
+    bool seen_whole;    /* rows of a picture see each other, also those behind */
     bool norm_by_group; /* a norm with a scale of heads is one of each of them */
     /* the shares of experts */
     bool shares_sigmoid, shares_normed, groups_by_two;
@@ -396,7 +397,8 @@ typedef struct attention_mask {
     float slope;      /* of scores over distances, of this head (ALiBi) */
     bool both;        /* also those behind it; a window is then half before, half behind */
     long window, chunk;
-    long first_query; /* its position, where chunks begin at 0 */
+    long first_query;    /* its position, where chunks begin at 0 */
+    long seen, seen_end; /* positions of a picture whose rows see each other */
 } attention_mask;
 
 typedef struct attention_head {
