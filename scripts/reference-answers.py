@@ -246,6 +246,9 @@ SEEING = {
                                                    "sliding_attention", "full_attention",
                                                    "sliding_attention"]),
                               image_token_id=PICTURE)),
+    "mistral3": ("mistral3", dict(vision_config=dict(EYE, model_type="pixtral", num_attention_heads=2),
+                                  text_config=dict(HEAD, model_type="mistral", sliding_window=None),
+                                  spatial_merge_size=2, image_token_id=PICTURE)),
     "llava-siglip": ("llava", dict(vision_config=dict(SIGLIP, vision_use_head=False),
                                    text_config=dict(HEAD, model_type="qwen3"),
                                    image_token_index=PICTURE, vision_feature_layer=-1,
@@ -418,7 +421,8 @@ def told_of_a_picture(model, words, direction):
         pixels = seen(step, 0)
         pixels = pixels[None] if config.model_type == "idefics3" else pixels  # of several pictures
         read = torch.tensor([text])
-        marked = dict(token_type_ids=(read == PICTURE).long()) if config.model_type == "gemma3" else {}
+        marked = dict(token_type_ids=(read == PICTURE).long()) if config.model_type == "gemma3" else (
+            dict(image_sizes=[[SIDE, SIDE]]) if config.model_type == "mistral3" else {})
         return model(input_ids=read, pixel_values=pixels, **marked).logits[0]
 
     with torch.no_grad():

@@ -212,25 +212,8 @@ static sm_status take_features(const generation *g, serving_model *m, sm_error *
 
 /* ---- pictures among words ---- */
 
-/* Rows of a sequence that a picture becomes, for which words from V on stand; 0: none. */
-static sm_status find_seen(const generation *g, const sm_model *m, size_t *rows, sm_error *err) {
-    sm_status status = SM_OK;
-    *rows = 0;
-    for (int i = 1; !status && i < m->outside - 1; i++) {
-        const sm_text_lines *l;
-        status = sm_program_lines(m, SM_PIECE_EMBEDDING, i, 1, &(sm_rules){.decode = true}, true,
-                                  g->call->arena, &l, err);
-        for (int k = 0; !status && k < l->lines; k++) {
-            const sm_text_array *from = &l->array[l->line[k].operand[0].array];
-            if (l->line[k].op == SM_OPERATOR_TAKE && from->rank == 3)
-                *rows = (size_t)l->dim[from->dim[1]].size;
-        }
-    }
-    return status;
-}
-
 /* Where the word is that stands for a picture, once or for each of its rows, its rows are; without
- * it they are first. */
+ * it they are first. Rows of a picture have words from V on. */
 static sm_status put_picture(generation *g, const sm_model *m, size_t rows, size_t i,
                              sm_error *err) {
     const int32_t *old = g->prompt[i];
@@ -262,10 +245,20 @@ static sm_status put_picture(generation *g, const sm_model *m, size_t rows, size
 /* A picture alone is its own prompt: the rows that stand for it, or, told of, its patches. */
 static sm_status look(generation *g, const sm_model *m, sm_error *err) {
     const sm_text_array *in = &g->hears->array[g->hears->input];
+    const sm_text_lines *l;
     given_features f;
     size_t rows = 0, texts = g->prompts, places = (size_t)g->hears->dim[in->dim[1]].size;
     const bool told = sm_model_reads(m);
-    sm_status status = find_seen(g, m, &rows, err);
+    sm_status status = SM_OK;
+    for (int i = 1; !status && i < m->outside - 1; i++) { /* of a sequence that it becomes */
+        status = sm_program_lines(m, SM_PIECE_EMBEDDING, i, 1, &(sm_rules){.decode = true}, true,
+                                  g->call->arena, &l, err);
+        for (int k = 0; !status && k < l->lines; k++) {
+            const sm_text_array *from = &l->array[l->line[k].operand[0].array];
+            if (l->line[k].op == SM_OPERATOR_TAKE && from->rank == 3)
+                rows = (size_t)l->dim[from->dim[1]].size;
+        }
+    }
     if (!status && !texts) status = find_features(g, m, &f, &texts, err);
     for (size_t i = 0; !status && rows && i < g->prompts; i++)
         status = put_picture(g, m, rows, i, err);

@@ -197,7 +197,6 @@ static void attend_all(const attention_head *first, void *context) {
     h.queries = (int)n;
     h.mask.first_query = h.ahead = (long)feed->position[r];
     h.keys = a->read ? (int)a->read[feed->slot[r]] : (int)h.ahead + h.queries;
-    h.mask.seen_end = 0;
     for (size_t i = r; a->c->numbers->seen_whole && i < r + n; i++) {
         const long row = train_word(a->c->t, i, 0) - a->c->t->setup->model->V;
         if (row < 0) continue; /* a word */

@@ -70,7 +70,7 @@ attention_blocks attention_blocks_of(const train_call *c) {
                          .both = !c->line->causal,
                          .window = (long)op->window,
                          .chunk = (long)op->chunk,
-                         .seen_end = n->seen_whole ? (long)c->t->seen : 0,
+                         .seen_end = n->seen_whole && !c->t->feed ? (long)c->t->seen : 0,
                          .first_query = (long)c->in[Q].offset[1]};
     b.mask.scale *= (float)n->rope_score_scale;
     b.alibi = n->alibi;
