@@ -33,6 +33,7 @@ MEL = 6  # channels of a spectrum of 2 * SOURCE frames
 SOURCE, BEHIND = 8, 8  # tokens that an encoder reads, and those that a decoder is trained on
 SHORTER = 5  # tokens of another text, beside which it is padded
 KEPT = 64  # logits
+CONSTANT = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")  # made by the class anew
 TRAINED = 19  # tokens of the sequence whose loss is differentiated
 SIZES = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
              intermediate_size=24, vocab_size=256, max_position_embeddings=64,
@@ -167,6 +168,9 @@ MODELS = {
     "bloom": ("bloom", dict(hidden_size=24, n_layer=2, n_head=6, vocab_size=256)),
     "rwkv": ("rwkv", dict(hidden_size=16, num_hidden_layers=2, vocab_size=256, context_length=64,
                           attention_hidden_size=16, intermediate_size=24, use_cache=False, **ENDS)),
+    "minimax": ("minimax", dict(SIZES, num_hidden_layers=3, num_local_experts=4, block_size=8,
+                                layer_types=["linear_attention", "full_attention",
+                                             "linear_attention"])),
     "xglm": ("xglm", dict(d_model=16, num_layers=2, attention_heads=4, ffn_dim=24, vocab_size=256,
                           max_position_embeddings=64, **ENDS)),
     "recurrent_gemma": ("recurrent_gemma", dict(HEAD, num_hidden_layers=3, lru_width=16,
@@ -236,6 +240,15 @@ SEEING = {
         image_seq_length=PATCHES * PATCHES // 4)),
     "idefics3": ("idefics3", dict(vision_config=EYE, text_config=LLAMA, image_token_id=PICTURE,
                                   pad_token_id=0)),
+    "gemma3": ("gemma3", dict(vision_config=dict(SIGLIP, vision_use_head=False), mm_tokens_per_image=4,
+                              text_config=dict(HEAD, model_type="gemma3_text", sliding_window=3,
+                                               num_hidden_layers=3, layer_types=[
+                                                   "sliding_attention", "full_attention",
+                                                   "sliding_attention"]),
+                              image_token_id=PICTURE)),
+    "mistral3": ("mistral3", dict(vision_config=dict(EYE, model_type="pixtral", num_attention_heads=2),
+                                  text_config=dict(HEAD, model_type="mistral", sliding_window=None),
+                                  spatial_merge_size=2, image_token_id=PICTURE)),
     "llava-siglip": ("llava", dict(vision_config=dict(SIGLIP, vision_use_head=False),
                                    text_config=dict(HEAD, model_type="qwen3"),
                                    image_token_index=PICTURE, vision_feature_layer=-1,
@@ -407,7 +420,10 @@ def told_of_a_picture(model, words, direction):
     def behind(step, text):
         pixels = seen(step, 0)
         pixels = pixels[None] if config.model_type == "idefics3" else pixels  # of several pictures
-        return model(input_ids=torch.tensor([text]), pixel_values=pixels).logits[0]
+        read = torch.tensor([text])
+        marked = dict(token_type_ids=(read == PICTURE).long()) if config.model_type == "gemma3" else (
+            dict(image_sizes=[[SIDE, SIDE]]) if config.model_type == "mistral3" else {})
+        return model(input_ids=read, pixel_values=pixels, **marked).logits[0]
 
     with torch.no_grad():
         logits = behind(0, ids).double()
@@ -437,7 +453,8 @@ def answer(name, folder):
     with tempfile.TemporaryDirectory() as drawn:
         auto.from_config(config).save_pretrained(drawn)
         with safe_open(f"{drawn}/model.safetensors", "pt") as file:
-            shapes = {key: list(file.get_slice(key).get_shape()) for key in sorted(file.keys())}
+            shapes = {key: list(file.get_slice(key).get_shape()) for key in sorted(file.keys())
+                      if not key.endswith(CONSTANT)}
         weights = {key: numbers(key, shape) for key, shape in shapes.items()}
         at = pathlib.Path(folder or drawn) / name
         at.mkdir(parents=True, exist_ok=True)

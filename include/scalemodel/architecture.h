@@ -47,6 +47,7 @@ enum { SM_READS_RESULT = 1 << 16, SM_OPERATOR_MOST_ARGUMENTS = 16 };
     X(CACHE, "cache", 1, SM_OPERATOR_MOST_ARGUMENTS, WRITTEN, 0, 1, 0)                             \
     X(STATE, "state", 0, 0, WRITTEN, 0, 1, 0)                                                      \
     X(CARRY, "carry", 2, 2, FIRST, 2, 1, 1)                                                        \
+    X(DECAYS, "decays", 0, 0, WRITTEN, 0, 1, 0)                                                    \
     X(CONV, "conv", 2, 3, FIRST, 0, 0, 3)                                                          \
     X(CUMSUM, "cumsum", 1, 1, FIRST, 1, 1, 0)                                                      \
     X(INVERSE, "inverse", 1, 1, FIRST, 0, 0, SM_READS_RESULT)                                      \

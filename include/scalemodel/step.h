@@ -135,7 +135,7 @@ typedef struct sm_call {
     sm_layout made;      /* how out is laid out */
     sm_pass_saved *saved;
     bool ring;            /* attention: keys and values travel in a ring meanwhile */
-    sm_step_layer *layer; /* of a group of weights, or of the loss */
+    sm_step_layer *layer; /* of a task, of a group of weights, or of the loss */
     int group;
 } sm_call;
 typedef struct sm_move_call {

@@ -136,15 +136,20 @@ static void record(sm_partition *p, const sm_weight_class *c) {
 }
 
 /* A weight that several ops read is one; where their gradients are partial over other axes they are
- * added as partial sums. */
-static void record_weights(const job *j) {
+ * added as partial sums. by_tokens: that of one which stands alone, for others to read, is partial
+ * over these, unless they share out its heads. */
+static void record_weights(const job *j, sm_axes by_tokens) {
+    const bool exchanged = j->b->rules.context_by == SM_CONTEXT_HEADS;
     for (int i = j->b->tensors - 1; i >= 0; i--) {
         const sm_tensor *t = &j->b->tensor[i];
         if (t->role != SM_ROLE_WEIGHT) continue;
+        const bool cut = exchanged && (program_dims(t) & j->b->of_role[SM_DIMENSION_HEADS]);
+        const unsigned shared = cut ? SM_BIT(SM_AXIS_CONTEXT) : 0;
         record(j->out, &(sm_weight_class){.elements = t->elements,
                                           .weights = 1,
                                           .stored = part_stored_mask(j->b, i),
-                                          .partial = j->partial[i],
+                                          .partial = j->b->still ? (sm_axes)(by_tokens & ~shared)
+                                                                 : j->partial[i],
                                           .expert = part_of_experts(j->b, i),
                                           .tied = t->tied,
                                           .share = t->share,
@@ -157,15 +162,13 @@ static sm_status finish(const job *j, bool backward, sm_error *err) {
     sm_partition *out = j->out;
     const sm_program *program = j->b;
     const unsigned tokens = SM_BIT(SM_AXIS_DATA) | SM_BIT(SM_AXIS_EXPERT) | SM_BIT(SM_AXIS_CONTEXT);
-    record_weights(j);
+    const sm_axes by_tokens =
+        backward ? (sm_axes)(tokens & ~sm_weight_shards(&program->rules, false)) : 0;
+    record_weights(j, by_tokens);
     if (program->rides > 0)
-        record(out, &(sm_weight_class){
-                        .elements = program->rides,
-                        .weights = 1,
-                        .share = 1,
-                        .partial =
-                            backward ? (sm_axes)(tokens & ~sm_weight_shards(&program->rules, false))
-                                     : 0});
+        record(out,
+               &(sm_weight_class){
+                   .elements = program->rides, .weights = 1, .share = 1, .partial = by_tokens});
     if (program->fixed > 0)
         record(out, &(sm_weight_class){.elements = program->fixed, .share = 1, .fixed = true});
     if (out->comms > SM_MAX_COMM)
@@ -189,17 +192,18 @@ static job start(const sm_program *program, sm_lowerings *known, sm_partition *o
     return (job){.out = out, .b = &out->program, .err = err, .known = known};
 }
 
+/* Weights that stand alone are moved by what reads them. */
 bool part_forward(job *j) {
-    for (int i = 0; i < j->b->ops; i++)
+    for (int i = 0; i < j->b->ops && !j->b->still; i++)
         if (!forward_op(j, &j->b->op[i])) return false;
     return true;
 }
 
 bool part_backward_ops(job *j) {
     const sm_program *b = j->b;
+    if (!b->ops || b->still) return true;
     for (int i = b->ops - 1; i >= 0; i--)
         if (!part_backward(j, &b->op[i])) return false;
-    if (!b->ops) return true;
     return (b->lent < 0 || part_flush(j, &b->op[0], b->lent)) &&
            (b->input < 0 || part_flush(j, &b->op[0], b->input));
 }

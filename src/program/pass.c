@@ -191,8 +191,12 @@ static sm_element element_of(const pass *p, int tensor, sm_call_kind kind) {
 static sm_status prepare(pass *p, const sm_program_task *task, sm_call_kind kind, sm_call *c,
                          sm_local_block *out, sm_error *err) {
     sm_status status = SM_OK;
-    *c = (sm_call){
-        .kind = kind, .task = task, .op = op_of(p, task), .out = out, .made = made_as(task)};
+    *c = (sm_call){.kind = kind,
+                   .task = task,
+                   .op = op_of(p, task),
+                   .out = out,
+                   .made = made_as(task),
+                   .layer = p->layer};
     c->ring = made_in_ring(p, task) != 0;
     for (int i = 0; !status && i < task->einsum.operands; i++)
         status = fetch(p, task, i, &c->in[i], err);

@@ -127,7 +127,8 @@ static const char *line_odd(const sm_text_lines *l, const sm_text_line *line, bo
 
 static bool line_recurs(const sm_text_lines *l, const sm_text_line *line, bool chunks) {
     bool runs = line->op == SM_OPERATOR_STATE || line->op == SM_OPERATOR_CARRY ||
-                line->op == SM_OPERATOR_VIEW || line->op == SM_OPERATOR_EXPRESSION ||
+                line->op == SM_OPERATOR_DECAYS || line->op == SM_OPERATOR_VIEW ||
+                line->op == SM_OPERATOR_EXPRESSION ||
                 (line->op == SM_OPERATOR_PRODUCT && line->operands == 2 && !line->causal) ||
                 (chunks && (line->op == SM_OPERATOR_SUM || line->op == SM_OPERATOR_CUMSUM ||
                             line->op == SM_OPERATOR_INVERSE));

@@ -47,7 +47,7 @@ typedef struct generation {
     generation_price price;
     sm_serve *serve; /* prices the model */
     /* answers, written by rank 0 */
-    int32_t **text; /* of each prompt, with what follows */
+    int32_t **text, *words; /* of each prompt, with what follows; all of them */
     sm_generate_result result;
     double bytes_apart; /* over all ranks and passes */
     double held;        /* bytes of weights on the rank that has most */
@@ -212,25 +212,8 @@ static sm_status take_features(const generation *g, serving_model *m, sm_error *
 
 /* ---- pictures among words ---- */
 
-/* Rows of a sequence that a picture becomes, for which words from V on stand; 0: none. */
-static sm_status find_seen(const generation *g, const sm_model *m, size_t *rows, sm_error *err) {
-    sm_status status = SM_OK;
-    *rows = 0;
-    for (int i = 1; !status && i < m->outside - 1; i++) {
-        const sm_text_lines *l;
-        status = sm_program_lines(m, SM_PIECE_EMBEDDING, i, 1, &(sm_rules){.decode = true}, true,
-                                  g->call->arena, &l, err);
-        for (int k = 0; !status && k < l->lines; k++) {
-            const sm_text_array *from = &l->array[l->line[k].operand[0].array];
-            if (l->line[k].op == SM_OPERATOR_TAKE && from->rank == 3)
-                *rows = (size_t)l->dim[from->dim[1]].size;
-        }
-    }
-    return status;
-}
-
 /* Where the word is that stands for a picture, once or for each of its rows, its rows are; without
- * it they are first. */
+ * it they are first. Rows of a picture have words from V on. */
 static sm_status put_picture(generation *g, const sm_model *m, size_t rows, size_t i,
                              sm_error *err) {
     const int32_t *old = g->prompt[i];
@@ -262,10 +245,20 @@ static sm_status put_picture(generation *g, const sm_model *m, size_t rows, size
 /* A picture alone is its own prompt: the rows that stand for it, or, told of, its patches. */
 static sm_status look(generation *g, const sm_model *m, sm_error *err) {
     const sm_text_array *in = &g->hears->array[g->hears->input];
+    const sm_text_lines *l;
     given_features f;
     size_t rows = 0, texts = g->prompts, places = (size_t)g->hears->dim[in->dim[1]].size;
     const bool told = sm_model_reads(m);
-    sm_status status = find_seen(g, m, &rows, err);
+    sm_status status = SM_OK;
+    for (int i = 1; !status && i < m->outside - 1; i++) { /* of a sequence that it becomes */
+        status = sm_program_lines(m, SM_PIECE_EMBEDDING, i, 1, &(sm_rules){.decode = true}, true,
+                                  g->call->arena, &l, err);
+        for (int k = 0; !status && k < l->lines; k++) {
+            const sm_text_array *from = &l->array[l->line[k].operand[0].array];
+            if (l->line[k].op == SM_OPERATOR_TAKE && from->rank == 3)
+                rows = (size_t)l->dim[from->dim[1]].size;
+        }
+    }
     if (!status && !texts) status = find_features(g, m, &f, &texts, err);
     for (size_t i = 0; !status && rows && i < g->prompts; i++)
         status = put_picture(g, m, rows, i, err);
@@ -382,14 +375,7 @@ static sm_status read_question(generation *g, sm_error *err) {
         status = sm_fail(err, SM_BAD_INPUT,
                          "a vocabulary of %d words cannot hold the 256 bytes: --ids takes words",
                          target->V);
-    if (status) return status;
-    g->text = sm_arena_array(g->call->arena, g->prompts, sizeof *g->text);
-    for (size_t i = 0; g->text && i < g->prompts; i++) {
-        g->text[i] =
-            sm_arena_array(g->call->arena, g->prompt_tokens[i] + g->tokens, sizeof **g->text);
-        if (!g->text[i]) return sm_fail_memory(err);
-    }
-    return g->text ? SM_OK : sm_fail_memory(err);
+    return status;
 }
 
 /* What generating is predicted to take: the price of serving, for the passes that are made. */
@@ -616,20 +602,22 @@ static sm_status show(sm_report *r, const generation *g, sm_error *err) {
 
 /* ---- running ---- */
 
-/* Texts of a rank: rank 0 hands its own on. */
-typedef struct texts {
-    int32_t *room, **text;
-} texts;
+/* Of a rank: rank 0 hands its own on. */
+typedef struct written {
+    int32_t **text, *words;
+    float *states;
+    sm_generate_result result;
+} written;
 
-static sm_status texts_new(const generation *g, texts *t, sm_error *err) {
+static sm_status texts_new(const generation *g, written *w, sm_error *err) {
     size_t tokens = 0;
     for (size_t i = 0; i < g->prompts; i++) tokens += g->prompt_tokens[i] + g->tokens;
-    t->room = sm_calloc(tokens, sizeof *t->room);
-    t->text = sm_calloc(g->prompts, sizeof *t->text);
-    if (!t->room || !t->text) return sm_fail_memory(err);
-    int32_t *at = t->room;
+    w->words = sm_calloc(tokens, sizeof *w->words);
+    w->text = sm_calloc(g->prompts, sizeof *w->text);
+    if (!w->words || !w->text) return sm_fail_memory(err);
+    int32_t *at = w->words;
     for (size_t i = 0; i < g->prompts; i++) {
-        t->text[i] = at;
+        w->text[i] = at;
         memcpy(at, g->prompt[i], g->prompt_tokens[i] * sizeof *at);
         at += g->prompt_tokens[i] + g->tokens;
     }
@@ -637,8 +625,7 @@ static sm_status texts_new(const generation *g, texts *t, sm_error *err) {
 }
 
 static sm_status write_texts(generation *g, sm_communicator *world, sm_generator *target,
-                             sm_generator *draft, const texts *t, sm_error *err) {
-    sm_generate_result result;
+                             sm_generator *draft, written *w, sm_error *err) {
     const sm_generate_job job = {.target = target,
                                  .draft = draft,
                                  .depth = g->depth,
@@ -650,58 +637,43 @@ static sm_status write_texts(generation *g, sm_communicator *world, sm_generator
                                  .tokens = g->tokens,
                                  .temperature = g->given.temperature,
                                  .seed = (uint64_t)g->given.seed};
-    sm_status status = sm_generate(&job, t->text, &result, err);
-    double apart = result.bytes_apart;
+    const sm_generator_size size = sm_generator_size_of(target);
+    size_t most = size.source ? size.source : g->longest;
+    if (g->tells &&
+        !(w->states = sm_calloc(size.sequences * most * size.vocabulary, sizeof *w->states)))
+        return sm_fail_memory(err);
+    sm_status status = g->tells ? sm_generate_states(&job, w->text, w->states, &w->result, err)
+                                : sm_generate(&job, w->text, &w->result, err);
+    double apart = w->result.bytes_apart;
     if (!status) status = sm_run_all_reduce(world, &apart, 1, SM_ELEMENT_F64, err);
     if (status || world->rank) return status;
-    for (size_t i = 0; i < g->prompts; i++)
-        memcpy(g->text[i], t->text[i], (g->prompt_tokens[i] + g->tokens) * sizeof **g->text);
-    g->result = result;
     g->bytes_apart = apart;
-    return SM_OK;
-}
-
-static sm_status tell_states(generation *g, sm_communicator *world, sm_generator *target,
-                             const texts *t, sm_error *err) {
-    const sm_generate_job job = {
-        .target = target, .sequences = g->prompts, .prompt = g->prompt_tokens};
-    const sm_generator_size size = sm_generator_size_of(target);
-    sm_generate_result result;
-    size_t most = size.source ? size.source : g->longest;
-    float *states = sm_calloc(size.sequences * most * size.vocabulary, sizeof *states);
-    sm_status status =
-        states ? sm_generate_states(&job, t->text, states, &result, err) : sm_fail_memory(err);
-    double apart = status ? 0 : result.bytes_apart;
-    if (!status) status = sm_run_all_reduce(world, &apart, 1, SM_ELEMENT_F64, err);
-    if (status || world->rank) {
-        sm_free(states);
-        return status;
-    }
-    g->states = states;
     g->each_most = most;
     g->width = size.vocabulary;
-    g->result = result;
-    g->bytes_apart = apart;
+    g->result = w->result;
+    g->text = w->text;
+    g->words = w->words;
+    g->states = w->states;
+    *w = (written){.text = NULL};
     return SM_OK;
 }
 
 static sm_status generate_rank(sm_communicator *world, void *context, sm_error *err) {
     generation *g = context;
     sm_generator *target = NULL, *draft = NULL;
-    texts t = {NULL, NULL};
-    sm_status status = texts_new(g, &t, err);
-    if (!status) status = serving_model_open(world, &g->target, NULL, &target, err);
+    written w = {.text = NULL};
     double held;
+    sm_status status = texts_new(g, &w, err);
+    if (!status) status = serving_model_open(world, &g->target, NULL, &target, err);
     if (!status) status = sm_generator_weight_bytes(target, &held, err);
     if (!status && !world->rank) g->held = held;
     if (!status && g->drafts) status = serving_model_open(world, &g->draft, NULL, &draft, err);
-    if (!status)
-        status = g->tells ? tell_states(g, world, target, &t, err)
-                          : write_texts(g, world, target, draft, &t, err);
+    if (!status) status = write_texts(g, world, target, draft, &w, err);
     sm_generator_free(draft);
     sm_generator_free(target);
-    sm_free(t.room);
-    sm_free(t.text);
+    sm_free(w.states);
+    sm_free(w.words);
+    sm_free(w.text);
     return status;
 }
 
@@ -716,6 +688,8 @@ static sm_status run_generate(const cli_call *call, sm_report *r, sm_error *err)
                            generate_rank, g, err);
     if (!status && ranks_speak()) status = show(r, g, err);
     sm_free(g->states);
+    sm_free(g->words);
+    sm_free(g->text);
     sm_serve_free(g->serve);
     return status;
 }

@@ -70,6 +70,7 @@ attention_blocks attention_blocks_of(const train_call *c) {
                          .both = !c->line->causal,
                          .window = (long)op->window,
                          .chunk = (long)op->chunk,
+                         .seen_end = n->seen_whole && !c->t->feed ? (long)c->t->seen : 0,
                          .first_query = (long)c->in[Q].offset[1]};
     b.mask.scale *= (float)n->rope_score_scale;
     b.alibi = n->alibi;
@@ -223,7 +224,10 @@ size_t attention_seen(const attention_head *h, int query, size_t *from) {
     long at = query + h->ahead, end = m->both ? h->keys : at + 1, begin = 0;
     if (m->window > 0) begin = m->both ? at - m->window / 2 : end - m->window;
     if (m->window > 0 && m->both && at + m->window / 2 < end) end = at + m->window / 2 + 1;
-    if (m->chunk > 0) begin = at - (m->first_query + query) % m->chunk;
+    const long here = m->first_query + query;
+    if (m->chunk > 0) begin = at - here % m->chunk;
+    if (here >= m->seen && here < m->seen_end && m->seen_end - here + at > end)
+        end = m->seen_end - here + at;
     end = end < 0 ? 0 : end > h->keys ? h->keys : end;
     *from = (size_t)(begin < 0 ? 0 : begin > end ? end : begin);
     return (size_t)end;
@@ -369,10 +373,9 @@ void attention_slopes(const attention_head *h, const float *dots) {
         float *dp = h->dp + (size_t)i * keys, sum = dots ? dots[i] : row_dot(p, dp, keys);
         /* a sink has what the keys leave of a query's share, and no value; dots: not all keys */
         if (d[SINKS].first && !dots) *d[SINKS].first -= (1 - row_sum(p, keys)) * sum;
-        for (size_t s = 0; s < keys; s++) dp[s] = p[s] * (dp[s] - sum);
+        row_slope(p, sum, h->mask.scale, keys, dp);
         for (size_t s = 0; d[DISTANCES].first && s < keys; s++)
-            *told(h, d[DISTANCES], i, s) += dp[s];
-        for (size_t s = 0; s < keys; s++) dp[s] *= h->mask.scale;
+            *told(h, d[DISTANCES], i, s) += dp[s] / h->mask.scale;
         const float *t = h->capped ? h->capped + (size_t)i * keys : NULL;
         for (size_t s = 0; t && s < keys; s++) dp[s] *= 1 - t[s] * t[s];
     }

@@ -108,6 +108,11 @@ WIDE static void add_wide(const float *restrict from, float factor, size_t n, fl
     for (size_t i = 0; i < n; i++) to[i] += factor * from[i];
 }
 
+WIDE static void slope_wide(const float *restrict p, float dot, float scale, size_t n,
+                            float *restrict dp) {
+    for (size_t i = 0; i < n; i++) dp[i] = scale * p[i] * (dp[i] - dot);
+}
+
 /* What is chosen when the program is loaded cannot be hidden from other libraries: these are. */
 float row_exponential(const float *x, float shift, size_t n, float *y) {
     return exponential_wide(x, shift, n, y);
@@ -117,4 +122,7 @@ float row_dot(const float *x, const float *y, size_t n) { return dot_wide(x, y, 
 float row_most(const float *x, size_t n) { return most_wide(x, n); }
 void row_add(const float *restrict from, float factor, size_t n, float *restrict to) {
     add_wide(from, factor, n, to);
+}
+void row_slope(const float *restrict p, float dot, float scale, size_t n, float *restrict dp) {
+    slope_wide(p, dot, scale, n, dp);
 }

@@ -102,6 +102,7 @@ static sm_status timed(sm_trainer *t, const sm_call *c,
                     .op = c->op,
                     .lines = t->lines[c->list - t->list],
                     .numbers = &t->numbers[c->list - t->list],
+                    .layer = c->layer ? c->layer->number : 0,
                     .ring = c->ring,
                     .out = c->out,
                     .which = c->which};

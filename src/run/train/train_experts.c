@@ -153,82 +153,58 @@ static routing routing_of(const sm_local_block *shares, size_t width, size_t fir
                      .share = shares->data};
 }
 
-/* Each pair of a token and an expert at hand that it chose. */
-typedef void pair_visit(const routing *r, size_t token, size_t slot, float share, void *context);
-static void each_pair(const routing *r, pair_visit *visit, void *context) {
+static float share_of(const routing *r, size_t token, size_t expert) {
+    return r->share[token * r->experts + r->first + expert];
+}
+
+/* Rows of tokens go to the slots of the experts at hand that they chose, or come from there; whole,
+ * or times their shares. */
+static void route(const routing *r, const float *from, bool to_slots, bool by_share,
+                  const sm_local_block *out) {
+    float *to = out->data;
+    memset(to, 0, sm_local_block_count(out) * sizeof *to);
     for (size_t n = 0; n < r->tokens; n++)
         for (size_t e = 0; e < r->own; e++) {
-            float share = r->share[n * r->experts + r->first + e];
-            if (share > 0) visit(r, n, e * r->tokens + n, share, context);
+            const float share = share_of(r, n, e);
+            const size_t slot = e * r->tokens + n;
+            if (share > 0)
+                row_add(from + (to_slots ? n : slot) * r->width, by_share ? share : 1, r->width,
+                        to + (to_slots ? slot : n) * r->width);
         }
-}
-
-typedef struct rows {
-    const float *from;
-    float *to;
-    const float *with;
-} rows;
-
-static void clear(const sm_local_block *b) {
-    memset(b->data, 0, sm_local_block_count(b) * sizeof(float));
-}
-
-static void to_slot(const routing *r, size_t token, size_t slot, float share, void *context) {
-    const rows *x = context;
-    (void)share;
-    memcpy(x->to + slot * r->width, x->from + token * r->width, r->width * sizeof *x->to);
-}
-
-static void from_slot(const routing *r, size_t token, size_t slot, float share, void *context) {
-    const rows *x = context;
-    (void)share;
-    row_add(x->from + slot * r->width, 1, r->width, x->to + token * r->width);
-}
-
-static void weighted(const routing *r, size_t token, size_t slot, float share, void *context) {
-    const rows *x = context;
-    row_add(x->from + slot * r->width, share, r->width, x->to + token * r->width);
-}
-
-static void weighted_back(const routing *r, size_t token, size_t slot, float share, void *context) {
-    const rows *x = context;
-    row_add(x->from + token * r->width, share, r->width, x->to + slot * r->width);
-}
-
-static void share_back(const routing *r, size_t token, size_t slot, float share, void *context) {
-    const rows *x = context;
-    (void)share;
-    x->to[token * r->experts + r->first + slot / r->tokens] =
-        row_dot(x->from + token * r->width, x->with + slot * r->width, r->width);
 }
 
 void train_dispatch(train_call *c) {
     const sm_local_block *x = c->in[0].block;
     routing r = routing_of(c->in[1].block, x->size[2], c->out_offset[0], c->out->size[0]);
-    clear(c->out);
-    each_pair(&r, to_slot, &(rows){.from = x->data, .to = c->out->data});
+    route(&r, x->data, true, false, c->out);
 }
 
 void train_dispatch_backward(train_call *c) {
-    routing r =
-        routing_of(c->input[1], c->out->size[2], c->in[0].offset[0], c->in[0].block->size[0]);
-    clear(c->out);
-    each_pair(&r, from_slot, &(rows){.from = c->in[0].block->data, .to = c->out->data});
+    const train_array *dy = &c->in[0];
+    routing r = routing_of(c->input[1], c->out->size[2], dy->offset[0], dy->block->size[0]);
+    route(&r, dy->block->data, false, false, c->out);
 }
 
 void train_combine(train_call *c) {
     const train_array *y = &c->in[0];
     routing r = routing_of(c->in[1].block, c->out->size[2], y->offset[0], y->block->size[0]);
-    clear(c->out);
-    each_pair(&r, weighted, &(rows){.from = y->block->data, .to = c->out->data});
+    route(&r, y->block->data, false, true, c->out);
 }
 
 void train_combine_backward(train_call *c) {
     const sm_local_block *dm = c->in[0].block, *made = c->input[0];
+    const float *from = dm->data, *slot = made->data;
     size_t offset[SM_MAX_RANK];
     train_offsets(c->t, &c->in[1].layout, made, offset);
     routing r = routing_of(c->input[1], dm->size[2], offset[0], made->size[0]);
-    rows x = {.from = dm->data, .to = c->out->data, .with = made->data};
-    clear(c->out);
-    each_pair(&r, c->which == 1 ? share_back : weighted_back, &x);
+    if (c->which != 1) {
+        route(&r, from, true, true, c->out);
+        return;
+    }
+    float *to = c->out->data;
+    memset(to, 0, sm_local_block_count(c->out) * sizeof *to);
+    for (size_t e = 0; e < r.own; e++)
+        for (size_t n = 0; n < r.tokens; n++, slot += r.width)
+            if (share_of(&r, n, e) > 0)
+                to[n * r.experts + r.first + e] = row_dot(from + n * r.width, slot, r.width);
 }

@@ -76,34 +76,28 @@ static void clear(sm_local_block *b) {
     memset(b->data, 0, sm_local_block_count(b) * sizeof(float));
 }
 
-static void embed(train_call *c) {
-    const sm_local_block *table = c->in[1].block;
-    const size_t *size = c->out->size;
-    float *out = c->out->data;
+/* Between rows of a table and those of positions, from `at` on. */
+static void look_up(train_call *c, const sm_local_block *table, const size_t *offset,
+                    const sm_local_block *x, const size_t *at, bool back) {
+    const size_t *size = x->size;
+    float *row = x->data;
     clear(c->out);
     for (size_t s = 0; s < size[0]; s++)
-        for (size_t p = 0; p < size[1]; p++) {
-            size_t row =
-                row_of(c, table, c->in[1].offset, c->out_offset[0], s, c->out_offset[1] + p);
-            if (row < SIZE_MAX)
-                sm_local_block_read(table, row, size[2], out + (s * size[1] + p) * size[2]);
+        for (size_t p = 0; p < size[1]; p++, row += size[2]) {
+            size_t from = row_of(c, table, offset, at[0], s, at[1] + p);
+            if (from == SIZE_MAX) continue;
+            if (back) row_add(row, 1, size[2], (float *)table->data + from);
+            else sm_local_block_read(table, from, size[2], row);
         }
     if (of_words(c)) scale(c->out, c->numbers->embedding_scale);
 }
 
+static void embed(train_call *c) {
+    look_up(c, c->in[1].block, c->in[1].offset, c->out, c->out_offset, false);
+}
+
 static void embed_backward(train_call *c) {
-    const train_array *dx = &c->in[1];
-    const size_t *size = dx->block->size;
-    const float *from = dx->block->data;
-    clear(c->out);
-    for (size_t s = 0; s < size[0]; s++)
-        for (size_t p = 0; p < size[1]; p++) {
-            size_t row = row_of(c, c->out, c->out_offset, dx->offset[0], s, dx->offset[1] + p);
-            if (row < SIZE_MAX)
-                row_add(from + (s * size[1] + p) * size[2], 1, size[2],
-                        (float *)c->out->data + row);
-        }
-    if (of_words(c)) scale(c->out, c->numbers->embedding_scale);
+    look_up(c, c->out, c->out_offset, c->in[1].block, c->in[1].offset, true);
 }
 
 /* ---- convolutions: y[t] = sum over l of w[l] x[t + l - (taps - 1)], channel by channel ---- */

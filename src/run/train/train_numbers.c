@@ -62,6 +62,7 @@ void train_numbers_read(const sm_model *m, int kind, train_numbers *n) {
                          .scan_scale = number(a, "scan_scale", 1),
                          .l2_is_mean = number(a, "l2_is_mean", 0) != 0,
                          .by_squares = number(a, "by_squares", 0) != 0,
+                         .seen_whole = number(a, "seen_whole", 0) != 0,
                          .norm_by_group = number(a, "norm_by_group", 0) != 0,
                          .shares_sigmoid = word_is(a, "scoring_func", "sigmoid"),
                          .shares_normed = number(a, "norm_topk_prob", 1) != 0,
@@ -75,7 +76,7 @@ void train_numbers_read(const sm_model *m, int kind, train_numbers *n) {
 typedef struct stretch {
     facts a;
     char where[64]; /* "rope_scaling.", "rope_parameters.full_attention." */
-    double base, size, longest, tokens;
+    double base, size, longest, tokens, side; /* side: rows of a picture */
 } stretch;
 
 static double of(const stretch *s, const char *name, double otherwise) {
@@ -170,24 +171,32 @@ static double size_of_turns(const stretch *s, const char *type, double whole) {
 
 static sm_status fill(const stretch *s, train_turns *t, sm_error *err) {
     const char *type = s->where[0] ? type_of(s) : "default";
-    static const char *const known[] = {"default", "linear",   "yarn",
-                                        "llama3",  "longrope", "dynamic"};
+    static const char *const known[] = {"default",  "linear",  "yarn", "llama3",
+                                        "longrope", "dynamic", "axial"};
     int is = 0;
-    while (is < 6 && strcmp(known[is], type) != 0) is++;
+    while (is < 7 && strcmp(known[is], type) != 0) is++;
     double whole = number(s->a, "max_position_embeddings", s->longest);
-    if (is == 6 || (is == 5 && s->tokens > whole))
+    if (is == 7 || (is == 5 && s->tokens > whole))
         return sm_fail(err, SM_BAD_INPUT, "rotary positions stretched by \"%.40s\" cannot be run%s",
                        type, is == 5 ? " beyond max_position_embeddings" : "");
     double times = size_of_turns(s, type, whole);
     for (size_t i = 0; i < t->half; i++) {
-        double f = pow(s->base, -2.0 * (double)i / s->size);
+        /* In a picture the first half turn by the row, the others by the column: their frequencies
+         * are those in between (Pixtral, arXiv 2410.07073, section 2.1). */
+        const bool axial = is == 6, columns = 2 * i >= t->half;
+        const size_t pair = axial ? 2 * i - (columns ? t->half - 1 : 0) : i;
+        double f = pow(s->base, -2.0 * (double)pair / s->size);
         if (is == 1) f /= of(s, "factor", 1);
         if (is == 2) f = yarn(s, (int)i, f);
         if (is == 3) f = llama3(s, f);
         if (is == 4) f = longrope(s, (int)i, f);
         for (size_t at = 0; at < t->positions; at++) {
-            t->table[2 * at * t->half + i] = (float)(times * cos((double)at * f));
-            t->table[(2 * at + 1) * t->half + i] = (float)(times * sin((double)at * f));
+            const double turned = (!axial    ? (double)at
+                                   : columns ? fmod((double)at, s->side)
+                                             : floor((double)at / s->side)) *
+                                  f;
+            t->table[2 * at * t->half + i] = (float)(times * cos(turned));
+            t->table[(2 * at + 1) * t->half + i] = (float)(times * sin(turned));
         }
     }
     return SM_OK;
@@ -221,17 +230,18 @@ static double turning(const sm_program *b, const sm_text_lines *lines, const str
 sm_status train_turns_new(sm_trainer *t, int number_of, const sm_program *b, sm_error *err) {
     train_turns *turns = &t->turns[number_of];
     const sm_text_lines *lines = t->lines[number_of];
-    double window = 0, positions = t->setup->tokens;
+    double window = 0, places = 1, positions;
     if (turns->table) return SM_OK;
     for (int d = 0; d < lines->dims; d++)
-        if (lines->dim[d].role == SM_DIMENSION_POSITIONS)
-            positions = fmax(positions, lines->dim[d].size);
+        if (lines->dim[d].role == SM_DIMENSION_POSITIONS) places = fmax(places, lines->dim[d].size);
+    positions = fmax(places, t->setup->tokens);
     for (int i = 0; i < lines->lines; i++) window = fmax(window, lines->line[i].window);
     const sm_model *m = t->setup->model;
     stretch s =
         stretch_of((facts){m->architecture, m->lines_of[number_of]}, window > 0, t->setup->tokens);
     bool sines = false;
     s.size = turning(b, lines, &s, &sines);
+    s.side = floor(sqrt(places) + 0.5);
     *turns = (train_turns){.first = sines ? (size_t)t->numbers[number_of].first_position : 0,
                            .positions = (size_t)positions,
                            .half = (size_t)s.size / 2,

@@ -15,6 +15,8 @@ float row_dot(const float *x, const float *y, size_t n);
 float row_most(const float *x, size_t n);
 /* to += factor from */
 void row_add(const float *from, float factor, size_t n, float *to);
+/* Of probabilities p of a row: dp, their slopes, become scale p (dp - dot), those of its scores. */
+void row_slope(const float *p, float dot, float scale, size_t n, float *dp);
 
 enum { TRAIN_LISTS = SM_MAX_LAYER_KINDS + SM_MAX_OUTSIDE };
 enum { TRAIN_AXES = SM_AXIS_COUNT + 1, TRAIN_PIPELINE = SM_AXIS_COUNT, TRAIN_SHARES = 8 };
@@ -78,6 +80,7 @@ typedef struct train_numbers {
     double scan_scale;             /* of what a scan gives */
     bool l2_is_mean;
     bool by_squares;    /* a view of a picture: neighbours in a square come together */
+    bool seen_whole;    /* rows of a picture see each other, also those behind */
     bool norm_by_group; /* a norm with a scale of heads is one of each of them */
     /* the shares of experts */
     bool shares_sigmoid, shares_normed, groups_by_two;
@@ -178,6 +181,7 @@ typedef struct train_call {
     const sm_text_lines *lines;
     const sm_text_line *line; /* that the op is made from */
     const train_numbers *numbers;
+    int layer; /* its number */
     bool ring;
     train_array in[SM_MAX_OPERANDS];
     const sm_local_block *input[SM_MAX_INPUTS];
@@ -393,7 +397,8 @@ typedef struct attention_mask {
     float slope;      /* of scores over distances, of this head (ALiBi) */
     bool both;        /* also those behind it; a window is then half before, half behind */
     long window, chunk;
-    long first_query; /* its position, where chunks begin at 0 */
+    long first_query;    /* its position, where chunks begin at 0 */
+    long seen, seen_end; /* positions of a picture whose rows see each other */
 } attention_mask;
 
 typedef struct attention_head {

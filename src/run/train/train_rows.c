@@ -14,13 +14,18 @@ typedef struct rows {
     bool each; /* sequence has its own; else it is a weight */
 } rows;
 
+static size_t rows_in(const sm_program *b, int tensor, size_t unit) {
+    const sm_tensor *t = &b->tensor[tensor];
+    double all = 1;
+    for (int d = t->role != SM_ROLE_WEIGHT; d < t->rank; d++) all *= b->dim[t->dim[d]].size;
+    return (size_t)all / unit;
+}
+
 static rows rows_of(const sm_program *b, int tensor, const sm_local_block *block,
                     const size_t *offset, size_t unit) {
-    const sm_tensor *t = &b->tensor[tensor];
-    rows r = {.data = block->data, .all = 1, .each = t->role != SM_ROLE_WEIGHT};
-    double all = 1;
-    for (int d = r.each; d < t->rank; d++) all *= b->dim[t->dim[d]].size;
-    r.all = (size_t)all / unit;
+    rows r = {.data = block->data,
+              .all = rows_in(b, tensor, unit),
+              .each = b->tensor[tensor].role != SM_ROLE_WEIGHT};
     r.n = sm_local_block_count(block) / (r.each ? block->size[0] : 1) / unit;
     if (block->rank > r.each + 1) r.first = offset[r.each] * (r.n / block->size[r.each]);
     return r;
@@ -57,11 +62,12 @@ static size_t row_to(const train_call *c, size_t h, size_t before, const rows *i
     }
 }
 
-/* Between an operand and the result, or their gradients. */
-static void pass_rows(const train_call *c, int operand, size_t before, const train_array *read,
+/* Between an operand, behind the rows of those before it, and the result, or their gradients. */
+static void pass_rows(const train_call *c, int operand, const train_array *read,
                       const train_array *made, bool back) {
     const sm_program *b = c->list->program;
-    size_t unit = unit_of(c);
+    size_t unit = unit_of(c), before = 0;
+    for (int i = 0; i < operand; i++) before += rows_in(b, c->op->in[i], unit);
     rows in = rows_of(b, c->op->in[operand], read->block, read->offset, unit);
     rows out = rows_of(b, c->op->out, made->block, made->offset, unit);
     float factor = c->line->op == SM_OPERATOR_MEAN ? (float)out.all / (float)in.all : 1;
@@ -74,29 +80,19 @@ static void pass_rows(const train_call *c, int operand, size_t before, const tra
     }
 }
 
-static size_t rows_before(const train_call *c, int operand) {
-    const sm_program *b = c->list->program;
-    size_t unit = unit_of(c), n = 0;
-    for (int i = 0; i < operand; i++) {
-        const sm_tensor *t = &b->tensor[c->op->in[i]];
-        double all = 1;
-        for (int d = t->role != SM_ROLE_WEIGHT; d < t->rank; d++) all *= b->dim[t->dim[d]].size;
-        n += (size_t)all / unit;
-    }
-    return n;
+static train_array cleared(const train_call *c) {
+    train_array own = {.block = c->out};
+    memcpy(own.offset, c->out_offset, sizeof own.offset);
+    memset(c->out->data, 0, sm_local_block_count(c->out) * sizeof(float));
+    return own;
 }
 
 void train_rows(train_call *c) {
-    train_array made = {.block = c->out};
-    memcpy(made.offset, c->out_offset, sizeof made.offset);
-    memset(c->out->data, 0, sm_local_block_count(c->out) * sizeof(float));
-    for (int i = 0; i < c->op->inputs; i++)
-        pass_rows(c, i, rows_before(c, i), &c->in[i], &made, false);
+    const train_array made = cleared(c);
+    for (int i = 0; i < c->op->inputs; i++) pass_rows(c, i, &c->in[i], &made, false);
 }
 
 void train_rows_back(train_call *c) {
-    train_array read = {.block = c->out};
-    memcpy(read.offset, c->out_offset, sizeof read.offset);
-    memset(c->out->data, 0, sm_local_block_count(c->out) * sizeof(float));
-    pass_rows(c, c->which, rows_before(c, c->which), &read, &c->in[0], true);
+    const train_array read = cleared(c);
+    pass_rows(c, c->which, &read, &c->in[0], true);
 }

@@ -74,15 +74,13 @@ static sm_status read_line(scan *x, int n, sm_error *err) {
     if (carries(line)) line->op = SM_OPERATOR_EXPRESSION;
     op->out = place_of(x, line->result[0].array);
     op->inputs = line->operands;
-    if (line->operands > SM_MAX_INPUTS || op->out < 0)
-        return sm_fail_limit(err, "arrays of a scan", MOST_ARRAYS + 1, MOST_ARRAYS);
-    for (int i = 0; i < line->operands; i++) {
+    bool fits = line->operands <= SM_MAX_INPUTS && op->out >= 0;
+    for (int i = 0; fits && i < line->operands; i++) {
         op->in[i] = place_of(x, line->operand[i].array);
-        if (op->in[i] < 0)
-            return sm_fail_limit(err, "arrays of a scan", MOST_ARRAYS + 1, MOST_ARRAYS);
+        fits = op->in[i] >= 0;
         memcpy(op->as[i], line->operand[i].dim, sizeof op->as[i]);
     }
-    return SM_OK;
+    return fits ? SM_OK : sm_fail_limit(err, "arrays of a scan", MOST_ARRAYS + 1, MOST_ARRAYS);
 }
 
 /* A carried array belongs to the state whose name it takes. */
@@ -334,6 +332,20 @@ static void invert(const scan *x, const float *a, size_t count, float *m) {
     }
 }
 
+/* The logarithm of what a head keeps of a position, -2^(-8 h / n) of head h = 1 .. n, less towards
+ * the last layer (Qin et al., arXiv 2401.04658; Lightning attention of MiniMax, 2501.08313). */
+static void fill_decays(const scan *x, const sm_op *op) {
+    const sm_tensor *t = &x->program->tensor[op->out];
+    const int head = t->dim[t->rank - 1];
+    const double share = 1 - x->c->layer / (x->c->t->setup->model->L - 1 + 1e-5) + 1e-5;
+    size_t first = 0, n = x->size[head];
+    for (int d = 0; d < SM_MAX_RANK && x->c->in[0].block; d++)
+        if (x->l->array[x->k->operand[0]].dim[d] == head) first = x->c->in[0].offset[d];
+    float *to = x->value[op->out].data;
+    for (size_t i = 0; i < x->count[op->out]; i++)
+        to[i] = (float)(-share * pow(2, -8 * (double)(first + i % n + 1) / x->l->dim[head].size));
+}
+
 static sm_status run_line(scan *x, int n, sm_error *err) {
     const sm_text_line *line = &x->line[n];
     const sm_op *op = &x->program->op[n];
@@ -342,6 +354,7 @@ static sm_status run_line(scan *x, int n, sm_error *err) {
     const float *in = x->value[op->in[0]].data; /* of a state, which has none: not read */
     switch (line->op) {
     case SM_OPERATOR_STATE: return SM_OK;
+    case SM_OPERATOR_DECAYS: fill_decays(x, op); return SM_OK;
     case SM_OPERATOR_VIEW: memcpy(out->data, in, count * sizeof(float)); return SM_OK;
     case SM_OPERATOR_PRODUCT: return multiply(x, n, -1, err);
     case SM_OPERATOR_SUM: sum_positions(x, in, count, false, out->data); return SM_OK;
@@ -498,7 +511,8 @@ static sm_status line_back(scan *x, int n, float *room, sm_error *err) {
     const sm_op *op = &x->program->op[n];
     sm_status status = SM_OK;
     switch (line->op) {
-    case SM_OPERATOR_STATE: return SM_OK;
+    case SM_OPERATOR_STATE:
+    case SM_OPERATOR_DECAYS: return SM_OK;
     case SM_OPERATOR_INVERSE: invert_back(x, op, room); return SM_OK;
     case SM_OPERATOR_SUM:
         for (size_t t = 0, width = x->count[op->out]; t < x->n; t++)
