@@ -11,6 +11,7 @@ SM_DECLARATIONS_BEGIN
 /* ---- the job ---- */
 typedef struct sm_serve_dtypes {
     sm_dtype weights, kv, compute; /* int8 weights with bf16 compute are widened on the way in */
+    bool blocks; /* fp8 weights have a scale for each block of rows and columns, as stored or not */
 } sm_serve_dtypes;
 /* Speculative decoding: depth tokens drafted, each accepted with probability acceptance; expected
  * tokens a step (1 - a^(depth+1)) / (1 - a) (Leviathan et al. 2023). depth 0: none; depth -1: the
