@@ -58,16 +58,12 @@ static sm_status read_chips(const cli_call *call, training *t, sm_error *err) {
     if (!cli_given(call, range)) return SM_OK;
     if (!strstr(cli_source(call, range).text, ".."))
         return cli_refuse(call, range, err, "expected a range of chips, as in 64..16384");
-    for (int64_t chips = range->first; chips <= range->last;) {
-        if (t->question.n_chips == SM_MAX_TRAIN_SIZES)
-            return cli_refuse(call, range, err, "at most %d sizes of system; widen the step",
-                              SM_MAX_TRAIN_SIZES);
-        t->sizes[t->question.n_chips++] = (int)chips;
-        if (chips == range->last) break;
-        int64_t power = 1;
-        while (power <= chips) power *= 2;
-        chips = range->step ? chips + range->step : power < range->last ? power : range->last;
-    }
+    const int sizes = sm_range_points(range);
+    if (sizes > SM_MAX_TRAIN_SIZES)
+        return cli_refuse(call, range, err, "at most %d sizes of system; widen the step",
+                          SM_MAX_TRAIN_SIZES);
+    for (int i = 0; i < sizes; i++) t->sizes[i] = (int)sm_range_value(range, i);
+    t->question.n_chips = sizes;
     return SM_OK;
 }
 
