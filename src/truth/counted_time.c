@@ -15,11 +15,6 @@ static double printed_flops_per_s(const sm_truth_row *row, const sm_flops_count 
     return (twice ? t->hfu : t->mfu) * sm_flops_peak(count, chip, truth_dtype(t));
 }
 
-static bool may_be_counted(const sm_truth_row *row) {
-    const sm_training_row *t = &row->of.training;
-    return isnan(row->measured_s) && t->flops_counted && t->flops_counted[0] && t->chips > 0;
-}
-
 static sm_status count_time(sm_truth_row *row, const sm_model *model, sm_error *err) {
     const sm_training_row *t = &row->of.training;
     sm_source text = sm_source_of("flops_counted", t->flops_counted);
@@ -42,9 +37,12 @@ sm_status sm_truth_counted_times(sm_truth_row *row, size_t n, sm_error *err) {
     for (size_t i = 0; !status && i < n; i++) {
         const sm_model *model;
         const char *why;
-        if (row[i].kind != SM_TRUTH_TRAINING || !may_be_counted(&row[i])) continue;
+        const sm_training_row *t = &row[i].of.training;
+        if (row[i].kind != SM_TRUTH_TRAINING || !isnan(row[i].measured_s) || !t->flops_counted ||
+            !t->flops_counted[0] || !(t->chips > 0))
+            continue;
         if (!models && !(models = row_models_new())) status = sm_fail_memory(err);
-        else if (truth_model(&row[i].of.training, models, &model, &why)) {
+        else if (truth_model(t, models, &model, &why)) {
             status = count_time(&row[i], model, err);
             row_models_drop(models, model);
         } else if (!why) status = sm_fail_memory(err);

@@ -25,16 +25,11 @@ static double positive(double seconds) {
     return seconds > 0.0 && isfinite(seconds) ? seconds : NAN;
 }
 
-/* Of one counted token of the whole system. */
-static double token_s(const sm_inference_row *r) {
-    if (r->tokens_per_s > 0.0) return 1.0 / r->tokens_per_s;
-    return 1.0 / (r->tokens_per_s_per_chip * r->chips);
-}
-
 double sm_inference_measured(const sm_inference_row *row, sm_served quantity) {
+    const double all = row->tokens_per_s, each = row->tokens_per_s_per_chip;
     switch (quantity) {
     case SM_SERVED_TPOT: return positive(row->tpot_s);
-    case SM_SERVED_TOKEN: return positive(token_s(row));
+    case SM_SERVED_TOKEN: return positive(1.0 / (all > 0.0 ? all : each * row->chips));
     case SM_SERVED_LATENCY: return positive(row->latency_s);
     case SM_SERVED_TTFT: return positive(row->ttft_s);
     default: return NAN;

@@ -12,13 +12,9 @@ bool sm_comparison_below(const sm_comparison *c) {
     return c->measured < c->lower * (1.0 - rounding);
 }
 
-static double signed_median(const sm_comparison *c, size_t n, double *scratch) {
-    for (size_t i = 0; i < n; i++) scratch[i] = sm_comparison_error(&c[i]);
-    return sm_quantile(scratch, n, 0.5);
-}
-
 sm_error_stats sm_error_stats_of(const sm_comparison *c, size_t n, double *scratch) {
-    sm_error_stats stats = {.n = n, .bias = signed_median(c, n, scratch)};
+    for (size_t i = 0; i < n; i++) scratch[i] = sm_comparison_error(&c[i]);
+    sm_error_stats stats = {.n = n, .bias = sm_quantile(scratch, n, 0.5)};
     for (size_t i = 0; i < n; i++) {
         scratch[i] = fabs(sm_comparison_error(&c[i]));
         stats.below_lower += sm_comparison_below(&c[i]);
