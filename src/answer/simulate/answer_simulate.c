@@ -366,7 +366,6 @@ static void put_question(sm_report *r, const sm_simulate_asked *q) {
            q->engine.kv_tokens * q->plan.data, q->engine.drafted, q->engine.tokens_per_step);
 }
 
-/* One operating point. */
 static void put_answer(sm_report *r, sm_data *in, const sm_simulate_asked *q) {
     const sm_simulated *s = &q->result;
     sm_evidence_asked asked;
