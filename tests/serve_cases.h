@@ -30,7 +30,7 @@ static inline void serve_case_fill(serve_case *c, const char *model, const char 
     c->job = (sm_serve_job){.size = sizeof(sm_serve_job),
                             .model = &c->model,
                             .system = &c->system,
-                            .dtypes = {SM_BF16, SM_BF16, SM_BF16, false},
+                            .dtypes = {SM_BF16, SM_BF16, SM_BF16},
                             .prompt = 1024,
                             .output = 1024,
                             .imbalance = 1,

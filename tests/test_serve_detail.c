@@ -50,7 +50,7 @@ static void scales_of_blocks_cost_what_they_contract(void **state) {
                                                      "\"fp8\", \"weight_block_size\": [128, 128]}");
         assert_int_equal(c.model.stored.blocks, i == 1);
         c.job.dtypes.weights = c.job.dtypes.compute = SM_FP8;
-        c.job.dtypes.blocks = i == 2;
+        c.job.blocks = i == 2;
         sm_serve *serve = serve_case_new(&c);
         for (int k = 0; k < 2; k++) {
             sm_calibration constants = *sm_calibration_for(&c.system.chip, "serving");

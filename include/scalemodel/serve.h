@@ -11,7 +11,6 @@ SM_DECLARATIONS_BEGIN
 /* ---- the job ---- */
 typedef struct sm_serve_dtypes {
     sm_dtype weights, kv, compute; /* int8 weights with bf16 compute are widened on the way in */
-    bool blocks; /* fp8 weights have a scale for each block of rows and columns, as stored or not */
 } sm_serve_dtypes;
 /* Speculative decoding: depth tokens drafted, each accepted with probability acceptance; expected
  * tokens a step (1 - a^(depth+1)) / (1 - a) (Leviathan et al. 2023). depth 0: none; depth -1: the
@@ -44,7 +43,8 @@ typedef struct sm_serve_job {
     double usd_per_chip_hour; /* < 0: the catalogue's */
     double in_flight;         /* requests in a replica, > 0: those beyond a batch wait for room; 0:
                                  as many as keep it full */
-    bool alone; /* prompts are prefilled elsewhere: nothing comes between two tokens */
+    bool alone;  /* prompts are prefilled elsewhere: nothing comes between two tokens */
+    bool blocks; /* fp8 weights have a scale for each block of rows and columns, stored so or not */
 } sm_serve_job;
 /* Tokens that a sequence of the job has room for: prompt and output, or the context that decode is
  * priced at where that is longer. */

@@ -170,7 +170,7 @@ void sm_serve_set_calibration(sm_serve *s, const sm_calibration *calibration) {
     s->calibration = &s->own;
     s->kernel = sm_calibration_ahead(&s->own);
     const sm_serve_dtypes *d = &s->job.dtypes;
-    const bool blocks = d->blocks || s->model.stored.blocks;
+    const bool blocks = s->job.blocks || s->model.stored.blocks;
     if (!blocks || d->weights != SM_FP8 || d->compute != SM_FP8) s->kernel.block_scale_s = 0;
     curves_forget(s);
     engines_forget(s);

@@ -20,7 +20,6 @@ bool inference_dtypes(const sm_inference_row *r, const sm_chip *chip, const sm_s
     if (r->kv_dtype[0] && !read_dtype(r->kv_dtype, &d->kv)) return false;
     *why = "compute_dtype is not a known number format";
     d->compute = sm_serve_usual_compute(chip, d->weights);
-    d->blocks = strcmp(r->weight_dtype, "fp8_block") == 0;
     if (strcmp(r->weight_dtype, "w8a8") == 0) d->compute = SM_INT8;
     if (r->compute_dtype[0] && !read_dtype(r->compute_dtype, &d->compute)) return false;
     if (d->compute == SM_MXFP4) d->compute = sm_serve_usual_compute(chip, SM_MXFP4);

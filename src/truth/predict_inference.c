@@ -69,6 +69,7 @@ static sm_status start(const truth_serving *t, const sm_system *system, sm_serve
         .prefix = fmin(fmax(0, t->row->of.inference.cached_len), t->load.prompt - 1),
         .output = t->load.output,
         .reserve = -1,
+        .blocks = strcmp(t->row->of.inference.weight_dtype, "fp8_block") == 0,
         .usd_per_chip_hour = 0};
     return row_serve_borrow(&job, out, err);
 }

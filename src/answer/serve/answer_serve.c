@@ -45,7 +45,7 @@ static void read_dtypes(sm_serve_asked *q) {
     for (int w = 0; w < list[0]->n; w++)
         for (int k = 0; k < list[1]->n; k++)
             for (int c = 0; c < list[2]->n; c++) {
-                sm_serve_dtypes d = {list[0]->type[w], list[1]->type[k], list[2]->type[c], false};
+                sm_serve_dtypes d = {list[0]->type[w], list[1]->type[k], list[2]->type[c]};
                 if (usual) d.compute = sm_serve_usual_compute(&q->in.system->chip, d.weights);
                 q->choice[q->choices++] = d;
             }
