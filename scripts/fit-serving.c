@@ -11,9 +11,9 @@
  * With -f fits, from the constants and engines that ship (START shipped) or from what kernels alone
  * say (kernels), and writes what it finds. Without, judges what ships on rows left out: prints the
  * table of held-out-serving.csv, and writes what a fit of the same constants had left to write. -s
- * fits these alone, beside all others as they are: what rows of theirs that changed ask for.
- * -c and -e: calibrations and engines, -m: what was measured of each model (data/evidence), -r:
- * every figure with its errors. */
+ * fits these alone (vllm-2024, or of one chip mi300x/vllm-2024), beside all others as they are:
+ * what rows of theirs that changed ask for. -c and -e: calibrations and engines, -m: what was
+ * measured of each model (data/evidence), -r: every figure with its errors. */
 #include "evidence.h"
 #include "scalemodel/io.h"
 #include "scalemodel/load.h"
@@ -38,8 +38,9 @@ static const parameter parameters[PARAMETERS] = {
     [SM_CONSTANT_launch_s] = {2e-7, 4e-5, {1.4, 0.6, 1, 1, 1.8}},
     [SM_CONSTANT_collective_s] = {1e-6, 1e-4, {1.2, 0.6, 0.6, 0.6, 1.2}},
     [SM_CONSTANT_overlap] = {.3, .97, {1, 0.4, 0.6, 0.6, 0}},
-    [SM_CONSTANT_step_overhead_s] = {5e-5, .05, {1.4, 0.6, 1.4, 1.4, 2.4}},
+    [SM_CONSTANT_step_overhead_s] = {5e-5, .05, {1.4, 0.6, 1.4, 1.4, 0.8}},
     [SM_CONSTANT_routing_s] = {0, 3e-6, {0}},
+    [SM_CONSTANT_block_scale_s] = {1e-11, 1e-7, {1.4, 1.4, .6, 1, 1.4}},
     [COMPUTE] = {0, 0, {0.4, 0.4, 0.4, 0.4, 0.9}},
     [HOST] = {1e-7, 1e-3, {1, 0, 1.4, 1.4, 0}},
     [EXPERTS] = {.1, 2.1, {0.4, 0, 0.4, 0.4, 0}},
@@ -226,6 +227,7 @@ static int cell_of(const sm_chip *chip, const char *software) {
     bool is_new;
     start.step_overhead_s = 1e-3;
     start.launch_s = 1e-6;
+    start.block_scale_s = 1e-10;
     int at = cell_index(&f.h, chip, software, family_of(software), &start, &is_new);
     double *base = f.h.cell[at].base;
     if (!is_new) return at;
@@ -780,7 +782,9 @@ static void start_shipped(void) {
         const sm_calibration *k = sm_calibration_for(c->chip, c->software);
         if (!k) k = sm_calibration_for(c->chip, "serving");
         for (int j = 0; j < SM_CONSTANT_COUNT; j++)
-            x[i][j] = k ? to_line(&f.h, j, sm_calibration_get(k, (sm_constant)j)) : NAN;
+            x[i][j] = k && sm_calibration_get(k, (sm_constant)j) > 0
+                          ? to_line(&f.h, j, sm_calibration_get(k, (sm_constant)j))
+                          : NAN;
         line_of(sm_software_of(c->software), x[i]);
     }
     fit_start(&f.h, x);
@@ -789,14 +793,20 @@ static void start_shipped(void) {
         f.shipped[j] -= f.h.cell[0].base[j] + f.h.term[FABRIC][0][j];
 }
 
-/* But for those named, in commas, nothing moves. */
-static void hold_others(const char *softwares) {
-    for (int i = 0; softwares && i < f.h.cells; i++) {
-        const char *name = f.h.cell[i].software, *at = strstr(softwares, name);
-        size_t length = strlen(name);
-        while (at && ((at > softwares && at[-1] != ',') || (at[length] && at[length] != ',')))
-            at = strstr(at + 1, name);
-        f.h.held[f.h.cell[i].group[BOTH]] = !at;
+/* Is it one of the names in commas? */
+static bool is_named(const char *list, const char *name) {
+    size_t length = strlen(name);
+    for (const char *at = strstr(list, name); at; at = strstr(at + 1, name))
+        if ((at == list || at[-1] == ',') && (!at[length] || at[length] == ',')) return true;
+    return false;
+}
+/* But for those named, as SOFTWARE or CHIP/SOFTWARE, nothing moves. */
+static void hold_others(const char *list) {
+    for (int i = 0; list && i < f.h.cells; i++) {
+        const cell *c = &f.h.cell[i];
+        const char *both =
+            sm_arena_printf(f.h.arena, "%s/%s", constants_name(c->chip), c->software);
+        f.h.held[c->group[BOTH]] = !is_named(list, c->software) && !is_named(list, both);
     }
 }
 

@@ -211,6 +211,22 @@ static void test_simulate(void **state) {
          "--ttft 1s --tpot 50ms --requests 500");
 }
 
+static void test_operating_points(void **state) {
+    sm_simulation simulation;
+    sm_synthetic drawn = {.kind = SM_ARRIVALS_UNIFORM, .rate_per_s = 1, .seed = 1};
+    sm_simulate_question q = SM_QUESTION(sm_simulate_question);
+    q.model = model_named("llama-3.1-8b");
+    q.system = system_named("h100-sxm:1");
+    q.plan = sm_source_of("plan", "tensor=1");
+    sm_simulation_defaults(&simulation);
+    sm_simulation_follow(&simulation, sm_software_of(NULL), false);
+    simulation.concurrency = 1;
+    q.clients = (sm_range){.first = 1, .last = 6};
+    q.simulation = &simulation;
+    q.drawn = &drawn;
+    SAME(simulate, &q, "simulate llama-3.1-8b --on h100-sxm:1 --plan tensor=1 --concurrency 1..6");
+}
+
 static void test_validate(void **state) {
     const char *const files[] = {"data/truth/attention.csv"};
     sm_validate_question q = SM_QUESTION(sm_validate_question);
@@ -384,6 +400,7 @@ int main(void) {
         cmocka_unit_test(test_train),
         cmocka_unit_test(test_serve),
         cmocka_unit_test(test_simulate),
+        cmocka_unit_test(test_operating_points),
         cmocka_unit_test(test_validate),
         cmocka_unit_test(test_calibrate),
         cmocka_unit_test(test_support),

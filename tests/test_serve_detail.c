@@ -36,6 +36,35 @@ static void compute_overtakes_weights_at_the_critical_batch(void **state) {
     sm_arena_free(arena);
 }
 
+/* Products of weights with a scale for each block take so much more for each element that they
+ * contract: of a layer of llama-3.1-8b 4096 to queries, keys and values, 4096 heads, 4096 to the
+ * MLP, its 14336; the unembedding has no scales. */
+static void scales_of_blocks_cost_what_they_contract(void **state) {
+    static const double contracted = 32 * (4096 + 4096 + 4096 + 14336);
+    double s[3][2];
+    for (int i = 0; i < 3; i++) {
+        serve_case c;
+        serve_case_fill(&c, "llama-3.1-8b", "mi300x:1");
+        if (i == 1)
+            c.model = catalogue_with("llama-3.1-8b", "\"quantization_config\": {\"quant_method\": "
+                                                     "\"fp8\", \"weight_block_size\": [128, 128]}");
+        assert_int_equal(c.model.stored.blocks, i == 1);
+        c.job.dtypes.weights = c.job.dtypes.compute = SM_FP8;
+        c.job.blocks = i == 2;
+        sm_serve *serve = serve_case_new(&c);
+        for (int k = 0; k < 2; k++) {
+            sm_calibration constants = *sm_calibration_for(&c.system.chip, "serving");
+            constants.block_scale_s = k * 1e-8;
+            sm_serve_set_calibration(serve, &constants);
+            s[i][k] = serve_point(serve, "tensor=1", 8).tpot_alone_s[1];
+        }
+        sm_serve_free(serve);
+    }
+    close_to(s[0][1], s[0][0], 1e-12);
+    close_to(s[1][1] - s[1][0], contracted * 1e-8, 1e-6);
+    close_to(s[2][1] - s[2][0], contracted * 1e-8, 1e-6);
+}
+
 /* The cache takes as long as the weights where it has as many bytes. */
 static void the_cache_overtakes_the_weights(void **state) {
     serve_case c;
@@ -220,6 +249,7 @@ static void least_share_is_the_edge(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compute_overtakes_weights_at_the_critical_batch),
+        cmocka_unit_test(scales_of_blocks_cost_what_they_contract),
         cmocka_unit_test(the_cache_overtakes_the_weights),
         cmocka_unit_test(collectives_add_up),
         cmocka_unit_test(derivations_give_the_same_numbers),

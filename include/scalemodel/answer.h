@@ -377,7 +377,8 @@ typedef struct sm_simulate_question {
     const char *trace;                 /* file of requests, or NULL */
     const sm_synthetic *drawn;         /* arrivals drawn so, and without a trace the lengths; NULL:
                                           as they come in the trace */
-    double requests;                   /* at most so many; 0: 10000 drawn, all of a trace */
+    double requests;                   /* at most so many; 0: 10000 drawn, ten of each
+                                          client, all of a trace */
     const double *host_bytes;          /* of a replica, for swaps and the prefix cache; NULL: half
                                           of the hosts' where preemption swaps, else none */
     bool find_max_rate;                /* the highest rate that meets the SLO */
@@ -388,6 +389,8 @@ typedef struct sm_simulate_question {
     bool keep_engine;                  /* for sm_serve_step_time: report->kept is its sm_engine */
     sm_speculation speculation;        /* depth 0: none; -1: the best of one sequence */
     const struct sm_software *engine;  /* as in sm_serve_question */
+    sm_range clients;                  /* of more than one value: a closed loop of so many, in place
+                                          of simulation->concurrency, for each of them */
 } sm_simulate_question;
 /* Latencies, rates, goodput, use of engines and memory; SM_NEGATIVE when not one sequence fits, or
  * no rate meets the SLO. */

@@ -37,7 +37,7 @@ typedef struct sm_collective_sizes {
     sm_einsum holder; /* the array is holder.in[0] */
     sm_size_sweep sweep;
     double bytes;   /* given directly: of the point at hand */
-    sm_range range; /* of these; last 0: one size */
+    sm_range range; /* of these */
     int points;
 } sm_collective_sizes;
 /* Read what a collective moves: an array with the sizes in dims, or bytes. SM_USAGE when dims are

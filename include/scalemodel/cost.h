@@ -138,7 +138,8 @@ typedef struct sm_collective_cost {
     X(overlap, 0.0, 1.0, "share", "of communication that may hide, what does")                     \
     X(step_overhead_s, 0.0, 100.0, "s", "per step: data, host gaps, logging")                      \
     X(routing_s, 0.0, 1e-4, "s", "per token and layer of experts: permute, count, pad")            \
-    X(elementwise_bytes, 0.5, 20.0, "of the least", "moved by norms, activations, residuals")
+    X(elementwise_bytes, 0.5, 20.0, "of the least", "moved by norms, activations, residuals")      \
+    X(block_scale_s, 0.0, 1e-6, "s", "per element contracted with weights scaled in blocks")
 typedef enum sm_constant {
 #define X(id, low, high, unit, meaning) SM_CONSTANT_##id,
     SM_CONSTANTS(X)

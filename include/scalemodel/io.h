@@ -106,6 +106,7 @@ typedef struct sm_truth_given {
     const sm_source *pair;
     bool fold; /* of a configuration measured often keep at most SM_TRUTH_MOST_ALIKE rows: of
                   neighbours in time one, of their geometric mean, stands for both */
+    const sm_truth_kind *kind; /* rows of others may lack the columns; NULL: none may */
 } sm_truth_given;
 enum { SM_TRUTH_MOST_ALIKE = 32 };
 /* The same of rows that need not state all: what results of benchmark tools (AIPerf, vllm bench

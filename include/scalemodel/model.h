@@ -38,11 +38,11 @@ typedef struct sm_layer_kind {
 /* Bytes of a checkpoint as its quantization_config says, with scales, zero points and tables; of
  * one that has none, as its dtype says. Means over the parameters of a part. */
 typedef struct sm_stored {
-    bool quantised;
-    const char *method; /* "fp8", "awq", ...; "" where there is none */
-    sm_dtype type;      /* of most weights that are quantised, else of all */
-    double bytes;       /* of everything that is counted */
-    double head;        /* bytes of a parameter of the unembedding */
+    bool quantised, blocks; /* blocks: rows and columns share scales */
+    const char *method;     /* "fp8", "awq", ...; "" where there is none */
+    sm_dtype type;          /* of most weights that are quantised, else of all */
+    double bytes;           /* of everything that is counted */
+    double head;            /* bytes of a parameter of the unembedding */
 } sm_stored;
 
 typedef struct sm_model {

@@ -43,7 +43,8 @@ typedef struct sm_serve_job {
     double usd_per_chip_hour; /* < 0: the catalogue's */
     double in_flight;         /* requests in a replica, > 0: those beyond a batch wait for room; 0:
                                  as many as keep it full */
-    bool alone; /* prompts are prefilled elsewhere: nothing comes between two tokens */
+    bool alone;  /* prompts are prefilled elsewhere: nothing comes between two tokens */
+    bool blocks; /* fp8 weights have a scale for each block of rows and columns, stored so or not */
 } sm_serve_job;
 /* Tokens that a sequence of the job has room for: prompt and output, or the context that decode is
  * priced at where that is longer. */

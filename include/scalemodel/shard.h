@@ -331,18 +331,25 @@ bool sm_composition_parts(const sm_composition *c, sm_lowering *lowering);
  * where it should. */
 sm_status sm_einsum_compose(const sm_composition *c, sm_lowering *lowering, sm_error *err);
 
-/* ---- sizes that run over ranges: "B=1..4096" doubles, "B=64..4096:64" steps by 64 ---- */
+/* ---- ranges: "1..4096", "64..4096:64" by a step, "1..64*4" by a factor ---- */
 enum { SM_MAX_RANGES = 4, SM_MAX_POINTS = 4096 };
+typedef enum sm_range_form {
+    SM_RANGE_WHOLE, /* whole numbers from 1; doubling where it does not say how, to the last value
+                     */
+    SM_RANGE_BYTES, /* "1kB..1GB", likewise */
+    SM_RANGE_NUMBER /* any; a step of one where it does not say how */
+} sm_range_form;
 typedef struct sm_range {
-    int64_t first, last, step; /* step 0: doubling, the last value included */
+    double first, last, step; /* step 0: doubling, the last value included */
+    bool times;               /* step is a factor */
 } sm_range;
-/* Read a range, "1..4096" or "64..4096:64", standing at span of the source; whole numbers from 1.
- * SM_BAD_INPUT with the place. */
-sm_status sm_range_parse(const sm_source *source, sm_span span, sm_range *range, sm_error *err);
-/* How many values a range has; SM_MAX_POINTS + 1 where it has more. */
+/* Read a range, or one value, standing at span of the source. SM_BAD_INPUT with the place. */
+sm_status sm_range_parse(const sm_source *source, sm_span span, sm_range_form form, sm_range *range,
+                         sm_error *err);
+/* How many values a range has, INT_MAX at most. */
 int sm_range_points(const sm_range *range);
 /* The value at a point, from 0. Beyond the last point of a doubling range it is the last value. */
-int64_t sm_range_value(const sm_range *range, int point);
+double sm_range_value(const sm_range *range, int point);
 
 typedef struct sm_size_range {
     sm_span name;

@@ -232,8 +232,7 @@ static sm_status end_section(reader *r) {
     if (status) return status;
     for (int i = 0; r->n > 0 && i < SM_CONSTANT_COUNT; i++) {
         if (r->seen >> (WORD_KEYS + i) & 1) continue;
-        if (!r->base && (i == SM_CONSTANT_routing_s || i == SM_CONSTANT_elementwise_bytes))
-            continue; /* files of before them */
+        if (!r->base && i >= SM_CONSTANT_routing_s) continue; /* files of before them */
         if (!r->base)
             return sm_fail_at(r->err, r->source, r->heading,
                               "this calibration has no %s; write it, or base = CHIP SOFTWARE to "

@@ -108,12 +108,6 @@ double load_budget(const sm_software *software, const sm_plan *plan, const sm_se
     return sm_software_budget(software, groups) / groups;
 }
 
-/* Tokens of a prompt that one step takes. */
-static double chunk_of(const load_steps *c, double budget) {
-    bool whole = c->e->apart || !c->software->mixed_steps;
-    return fmin(new_tokens(c->e->decode), whole ? INFINITY : budget);
-}
-
 /* What a step takes longer for so many tokens of prompts on so many groups of chips: a step of
  * their own where the software does so, or where they would take longer beside decoding. */
 static double with_prompts_s(load_steps *c, double n, double decode_s, double tokens,
@@ -137,7 +131,8 @@ double load_added_s(load_steps *c, double n, double decode_s, double yield) {
     const sm_serve *s = c->e->decode;
     const sm_software *software = c->software;
     double budget = load_budget(software, &c->e->plan, s), stages = c->e->plan.pipeline;
-    double prompt = new_tokens(s), chunk = chunk_of(c, budget);
+    bool whole = c->e->apart || !software->mixed_steps; /* prompts, in a step */
+    double prompt = new_tokens(s), chunk = whole ? prompt : fmin(prompt, budget);
     double groups = fmax(1, fmin(n, load_groups(&c->e->plan, s)));
     double come = prompt * n * yield / s->job.output / stages / chunk;
     double looks = fmax(1, fmax(software->look_steps, software->gather_steps));

@@ -158,6 +158,9 @@ static op_price matmul(const step *x, int index, const fused *f) {
     at.product.batch *= share;
     add_fused(x, index, w, f->n, n, share, rows, &at);
     add_kernel(x, w, w->linear ? x->s->job.dtypes.compute : SM_BF16, &at, &p);
+    const double k = w->linear && index != head_piece(x->s) ? at.product.k : 0;
+    p.expected += k * x->s->kernel.block_scale_s;
+    p.upper += k * x->s->kernel.block_scale_s;
     return p;
 }
 

@@ -48,11 +48,6 @@ static sm_status make_room(sim_curve *c, sm_error *err) {
     return made ? SM_OK : sm_fail_memory(err);
 }
 
-static int bin_of(double pages) {
-    int bin = (int)ceil(8.0 * log2(pages));
-    return bin < SIM_CURVE_BINS ? bin : SIM_CURVE_BINS - 1;
-}
-
 static sm_status use_piece(sim_curve *c, uint64_t key, int32_t pages, bool counts, sm_error *err) {
     sm_status status = c->uses == c->room ? make_room(c, err) : SM_OK;
     int32_t *at = status ? NULL : sm_numbers_at(&c->at, key);
@@ -64,7 +59,8 @@ static sm_status use_piece(sim_curve *c, uint64_t key, int32_t pages, bool count
     assert(known <= since || last < 0);
     if (known > 0) add(c, last, -known), c->pages[last] = 0;
     if (counts) c->asked += pages;
-    if (counts && known > 0) c->found[bin_of((double)since)] += pages < known ? pages : known;
+    const double bin = fmin(SIM_CURVE_BINS - 1, ceil(8.0 * log2((double)since)));
+    if (counts && known > 0) c->found[(int)bin] += pages < known ? pages : known;
     *at = c->uses;
     c->key[c->uses] = key;
     c->pages[c->uses] = kept;

@@ -169,6 +169,9 @@ void sm_serve_set_calibration(sm_serve *s, const sm_calibration *calibration) {
     s->own = calibration ? *calibration : sm_serve_usual_calibration(&s->system.chip);
     s->calibration = &s->own;
     s->kernel = sm_calibration_ahead(&s->own);
+    const sm_serve_dtypes *d = &s->job.dtypes;
+    const bool blocks = s->job.blocks || s->model.stored.blocks;
+    if (!blocks || d->weights != SM_FP8 || d->compute != SM_FP8) s->kernel.block_scale_s = 0;
     curves_forget(s);
     engines_forget(s);
     if (s->draft) sm_serve_set_calibration(s->draft, calibration);

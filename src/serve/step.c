@@ -134,17 +134,13 @@ step step_part_of(const step *x, step_part of) {
     return part;
 }
 
-static bool attends_latent(const step *x, int index) {
-    return index < x->s->kinds && x->s->model.kind[index].attention == SM_ATTENTION_MLA;
-}
-
 /* Prompts of a mixed step are not attended to on the compressed cache, which takes several times
  * the FLOPs: their keys are expanded as in a prefill, and only sequences that decode absorb. Nor
  * are they scanned position by position, but in chunks. */
 int step_ops(const step *x, int index, step_op *out) {
     const piece *p = &x->v->piece[index];
     const piece *prefill = x->prefill ? &x->prefill->piece[index] : NULL;
-    bool latent = attends_latent(x, index);
+    bool latent = index < x->s->kinds && x->s->model.kind[index].attention == SM_ATTENTION_MLA;
     int n = 0;
     for (int i = 0; i < p->ops; i++) {
         const sm_work *w = &p->part.work[p->op[i].first];

@@ -2,6 +2,8 @@
  * here. */
 #include "scalemodel/shard.h"
 
+#include <limits.h>
+#include <math.h>
 #include <string.h>
 
 /* 2^53: whole numbers are exact up to here. */
@@ -14,40 +16,51 @@ static size_t find_in_span(const sm_source *source, sm_span span, const char *wh
     return span.length;
 }
 
-sm_status sm_range_parse(const sm_source *source, sm_span span, sm_range *range, sm_error *err) {
-    size_t dots = find_in_span(source, span, "..");
-    sm_status status =
-        sm_integer_parse(source, (sm_span){span.offset, dots}, 1, LARGEST, &range->first, err);
+static sm_status read_number(const sm_source *source, sm_span span, sm_range_form form,
+                             double *number, sm_error *err) {
+    int64_t whole = 0;
+    if (form != SM_RANGE_WHOLE)
+        return sm_quantity_parse(source, span, form == SM_RANGE_BYTES ? SM_Q_BYTES : SM_Q_COUNT,
+                                 number, err);
+    sm_status status = sm_integer_parse(source, span, 1, LARGEST, &whole, err);
+    *number = (double)whole;
+    return status;
+}
+
+sm_status sm_range_parse(const sm_source *source, sm_span span, sm_range_form form, sm_range *range,
+                         sm_error *err) {
+    const size_t dots = find_in_span(source, span, "..");
+    sm_status status = read_number(source, (sm_span){span.offset, dots}, form, &range->first, err);
     range->last = range->first;
-    range->step = 0;
+    range->step = form == SM_RANGE_NUMBER ? 1.0 : 0.0;
+    range->times = false;
     if (status || dots == span.length) return status;
-    sm_span rest = {span.offset + dots + 2, span.length - dots - 2};
-    size_t colon = find_in_span(source, rest, ":");
-    status = sm_integer_parse(source, (sm_span){rest.offset, colon}, 1, LARGEST, &range->last, err);
-    if (status) return status;
-    if (range->last < range->first)
-        return sm_fail_at(err, source, span,
-                          "the range ends below its start; write it as SMALL..LARGE");
-    if (colon == rest.length) return SM_OK;
-    sm_span step = {rest.offset + colon + 1, rest.length - colon - 1};
-    return sm_integer_parse(source, step, 1, LARGEST, &range->step, err);
+    const sm_span rest = {span.offset + dots + 2, span.length - dots - 2};
+    size_t by = find_in_span(source, rest, "*");
+    range->times = by < rest.length;
+    if (!range->times) by = find_in_span(source, rest, ":");
+    status = read_number(source, (sm_span){rest.offset, by}, form, &range->last, err);
+    const sm_span each = {rest.offset + by + 1, rest.length - by - (by < rest.length)};
+    if (!status && by < rest.length) status = read_number(source, each, form, &range->step, err);
+    const bool moves = by == rest.length || range->step > (range->times ? 1.0 : 0.0);
+    const bool doubles = range->times || !(range->step > 0.0);
+    if (status || (range->last >= range->first && moves && (!doubles || range->first > 0.0)))
+        return status;
+    return sm_fail_at(err, source, span, "expected a range that rises, as in 1..64*2 or 1..2:0.25");
 }
 
+/* Half a millionth of a step more, so that rounding does not lose the last value. */
 int sm_range_points(const sm_range *range) {
-    if (range->step) {
-        int64_t more = (range->last - range->first) / range->step;
-        return more >= SM_MAX_POINTS ? SM_MAX_POINTS + 1 : (int)more + 1;
-    }
-    int n = 1;
-    for (int64_t value = range->first; value < range->last; value *= 2) n++;
-    return n;
+    const double ratio = range->last / range->first, apart = range->last - range->first;
+    if (!(range->step > 0.0)) return 1 + (int)ceil(log2(ratio) - 5e-7);
+    double n = range->times ? log(ratio) / log(range->step) : apart / range->step;
+    return (int)fmin(INT_MAX, 1.0 + floor(5e-7 + n));
 }
 
-int64_t sm_range_value(const sm_range *range, int point) {
-    if (range->step) return range->first + point * range->step;
-    int64_t value = range->first;
-    for (int i = 0; i < point && value < range->last; i++) value *= 2;
-    return value < range->last ? value : range->last;
+double sm_range_value(const sm_range *range, int point) {
+    if (!(range->step > 0.0)) return fmin(range->last, ldexp(range->first, point));
+    return range->times ? range->first * pow(range->step, point)
+                        : range->first + range->step * point;
 }
 
 /* One item "B=1..4096" at span: read the range, and blank all of it but its first value in `fixed`.
@@ -70,7 +83,7 @@ static sm_status take_item(const sm_source *source, sm_span item, char *fixed, s
         range->name.length--;
     memset(fixed + item.offset + dots, ' ', item.length - dots);
     sm_span value = {item.offset + equals + 1, item.length - equals - 1};
-    return sm_range_parse(source, value, &range->values, err);
+    return sm_range_parse(source, value, SM_RANGE_WHOLE, &range->values, err);
 }
 
 static sm_status take_items(const sm_source *source, char *fixed, sm_size_sweep *sweep,
@@ -142,7 +155,7 @@ void sm_size_sweep_point(const sm_size_sweep *sweep, int point, sm_einsum *einsu
     for (int i = sweep->ranges - 1; i >= 0; i--) {
         const sm_size_range *range = &sweep->range[i];
         int n = sm_range_points(&range->values);
-        sm_index_set_size(einsum, range->index, (double)sm_range_value(&range->values, point % n));
+        sm_index_set_size(einsum, range->index, sm_range_value(&range->values, point % n));
         point /= n;
     }
 }

@@ -38,10 +38,11 @@ sm_status sm_truth_counted_times(sm_truth_row *row, size_t n, sm_error *err) {
         const sm_model *model;
         const char *why;
         const sm_training_row *t = &row[i].of.training;
-        if (row[i].kind != SM_TRUTH_TRAINING || !isnan(row[i].measured_s)) continue;
-        if (!t->flops_counted || !t->flops_counted[0] || !(t->chips > 0)) continue;
+        if (row[i].kind != SM_TRUTH_TRAINING || !isnan(row[i].measured_s) || !t->flops_counted ||
+            !t->flops_counted[0] || !(t->chips > 0))
+            continue;
         if (!models && !(models = row_models_new())) status = sm_fail_memory(err);
-        else if (truth_model(&row[i].of.training, models, &model, &why)) {
+        else if (truth_model(t, models, &model, &why)) {
             status = count_time(&row[i], model, err);
             row_models_drop(models, model);
         } else if (!why) status = sm_fail_memory(err);

@@ -148,15 +148,13 @@ static double model_apart(const sm_evidence_question *q, double params, const sm
     return hypot(hypot(a->model, *other_kind ? a->experts : 0.0), a->size * size);
 }
 
-/* But for the spare ones that an engine keeps of those in demand. */
-static bool has_as_many_experts(int a, int b) { return 8 * abs(a - b) <= (a < b ? a : b); }
-
 static double look(const sm_evidence_question *q, const sm_evidence_apart *a, double params,
                    const machine *on, sm_evidence_near *n) {
     const sm_evidence *e = n->of;
     bool other_kind = false;
+    const double experts = experts_of(q->model), spare = fabs(e->experts - experts);
     n->same_model = abs(e->layers - q->model->L) <= 1 && e->d_model == q->model->D &&
-                    has_as_many_experts(e->experts, experts_of(q->model)) &&
+                    8.0 * spare <= fmin(e->experts, experts) && /* that an engine keeps */
                     fabs(log(e->params / params)) < ALIKE;
     n->same_chip = on->same;
     n->same_constants = on->same_constants;

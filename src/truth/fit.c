@@ -162,12 +162,6 @@ static void source_name(const sm_truth_row *row, char *out) {
 
 /* ---- weights ---- */
 
-/* Of a step of quality B or C, something that the time depends on is not stated. */
-static double trust_of(const sm_truth_row *row) {
-    const char *quality = row->kind == SM_TRUTH_TRAINING ? row->of.training.quality : "";
-    return strcmp(quality, "B") == 0 || strcmp(quality, "C") == 0 ? 0.5 : 1.0;
-}
-
 /* Those that were folded count each. */
 static double rows_of(const fit_row *row) { return 1.0 + row->row->alike; }
 
@@ -175,8 +169,11 @@ static void weigh(fit_problem *f, const names *models, const int *model) {
     double total[SM_TRUTH_KIND_COUNT] = {0};
     for (size_t i = 0; i < f->n; i++) {
         const fit_row *row = &f->row[i];
-        f->weight[i] =
-            pow((double)models->rows[model[i]], -0.25) * trust_of(row->row) * rows_of(row);
+        /* Of a step of quality B or C, something that the time depends on is not stated. */
+        const bool step = row->row->kind == SM_TRUTH_TRAINING;
+        const char quality = step ? row->row->of.training.quality[0] : 'A';
+        const double trust = quality == 'B' || quality == 'C' ? 0.5 : 1.0;
+        f->weight[i] = pow((double)models->rows[model[i]], -0.25) * trust * rows_of(row);
         total[row->row->kind] += f->weight[i];
     }
     for (size_t i = 0; i < f->n; i++) {

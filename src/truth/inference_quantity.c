@@ -26,11 +26,10 @@ static double positive(double seconds) {
 }
 
 double sm_inference_measured(const sm_inference_row *row, sm_served quantity) {
+    const double all = row->tokens_per_s, each = row->tokens_per_s_per_chip;
     switch (quantity) {
     case SM_SERVED_TPOT: return positive(row->tpot_s);
-    case SM_SERVED_TOKEN: /* of the whole system */
-        return positive(1.0 / (row->tokens_per_s > 0.0 ? row->tokens_per_s
-                                                       : row->tokens_per_s_per_chip * row->chips));
+    case SM_SERVED_TOKEN: return positive(1.0 / (all > 0.0 ? all : each * row->chips));
     case SM_SERVED_LATENCY: return positive(row->latency_s);
     case SM_SERVED_TTFT: return positive(row->ttft_s);
     default: return NAN;

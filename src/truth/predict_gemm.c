@@ -51,11 +51,6 @@ static double quantisation_s(const quantiser *q, const sm_gemm_row *g, const gem
            bytes / (chip->memory_bytes_per_s.value * c->memory_efficiency);
 }
 
-static double bytes_of(const sm_gemm_row *g, const gemm_format *format) {
-    return g->m * g->k * format->a_bytes + g->k * g->n * format->b_bytes +
-           g->m * g->n * format->c_bytes;
-}
-
 static const char *unknown_of(const sm_gemm_row *g, const gemm_format *format,
                               const sm_chip *chip) {
     if (!format) return "the number format is not one of those known";
@@ -76,7 +71,9 @@ void sm_predict_gemm(const sm_truth_row *row, const sm_chip *chip, const sm_cali
     sm_calibration own = *c;
     own.matmul_efficiency_fp8 *= block_efficiency(row);
     if (host_starts(row)) own.launch_s = fmin(own.launch_s, 1.5e-6);
-    double host_s = host_starts(row) ? 30e-6 : 0.0, bytes = bytes_of(g, format);
+    double host_s = host_starts(row) ? 30e-6 : 0.0;
+    double bytes = g->m * g->k * format->a_bytes + g->k * g->n * format->b_bytes +
+                   g->m * g->n * format->c_bytes;
     sm_op_cost cost = sm_matmul_cost(chip, &own, format->compute,
                                      (sm_product_shape){1.0, g->m, g->n, g->k}, bytes);
     /* AITER's int8 kernels need one start less than TensorRT-LLM's. */

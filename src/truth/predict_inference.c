@@ -20,11 +20,6 @@ struct truth_serving {
     char why[160];
 };
 
-/* Whoever publishes a benchmark tunes its engine, to what is not told: the driver keeps little, and
- * a scheduler fills most of the rest. The room that an engine printed, or whose share of the memory
- * is told, is that of its options. */
-static const double KEPT_FREE = 0.03, TAKEN = 0.9;
-
 /* ---- making ready ---- */
 
 static bool system_of(const sm_chip *chip, int chips, sm_system *system) {
@@ -73,7 +68,8 @@ static sm_status start(const truth_serving *t, const sm_system *system, sm_serve
         .prompt = t->load.prompt,
         .prefix = fmin(fmax(0, t->row->of.inference.cached_len), t->load.prompt - 1),
         .output = t->load.output,
-        .reserve = t->row->of.inference.kv_tokens > 0 || t->set.share_given ? -1 : KEPT_FREE,
+        .reserve = -1,
+        .blocks = strcmp(t->row->of.inference.weight_dtype, "fp8_block") == 0,
         .usd_per_chip_hour = 0};
     return row_serve_borrow(&job, out, err);
 }
@@ -96,7 +92,7 @@ static sm_status count_running(truth_serving *t, sm_error *err) {
     if (s) return s;
     t->kv_tokens = whole.kv_tokens;
     const double most = t->software->reserves_whole_requests ? whole.most : half.most;
-    t->most_running = fmin(TAKEN * most, sm_software_most(sm_serve_software(t->decode), ranks));
+    t->most_running = fmin(most, sm_software_most(sm_serve_software(t->decode), ranks));
     t->most_possible = fmax(half.most, t->most_running);
     return SM_OK;
 }
@@ -155,18 +151,6 @@ sm_status truth_serving_engine(truth_serving *t, const sm_software *engine, sm_e
 
 /* ---- predicting ---- */
 
-static sm_engines engines_of(const truth_serving *t) {
-    return (sm_engines){.decode = t->decode,
-                        .prefill = t->prefill,
-                        .plan = t->layout.decode.plan,
-                        .prefill_plan = t->layout.prefill.plan,
-                        .n = t->layout.decode.engines,
-                        .prefill_n = t->layout.prefill.engines,
-                        .apart = t->layout.apart,
-                        .most_running = t->most_running,
-                        .most_possible = t->most_possible};
-}
-
 /* Tokens of a request that tokens_per_s counts. */
 static double counted(const truth_serving *t) {
     const char *what = t->row->of.inference.tokens_counted;
@@ -204,7 +188,15 @@ static bool solve(truth_serving *t, const sm_calibration *c, sm_load_times *lowe
                   sm_load_times *expected, sm_error *err) {
     bool ok = borrow(t, err) == SM_OK;
     if (ok) {
-        const sm_engines engines = engines_of(t);
+        const sm_engines engines = {.decode = t->decode,
+                                    .prefill = t->prefill,
+                                    .plan = t->layout.decode.plan,
+                                    .prefill_plan = t->layout.prefill.plan,
+                                    .n = t->layout.decode.engines,
+                                    .prefill_n = t->layout.prefill.engines,
+                                    .apart = t->layout.apart,
+                                    .most_running = t->most_running,
+                                    .most_possible = t->most_possible};
         sm_serve_set_calibration(t->decode, c);
         if (t->prefill != t->decode) sm_serve_set_calibration(t->prefill, c);
         ok = (!lower || sm_serve_load(&engines, &t->load.load, true, lower, err) == SM_OK) &&

@@ -15,12 +15,6 @@
 #include "truth_parts.h"
 #include <math.h>
 
-/* Another operation is taken to stream its bytes once. */
-static const measured_memop *operation_of(const sm_truth_row *row) {
-    const measured_memop *known = NAMED(measured_memops, row->of.memop.op);
-    return known ? known : &measured_memops[0];
-}
-
 /* Cores of TPUs keep no cache of what passed. */
 static bool many_cores(const sm_chip *chip) { return chip->cores > 8 && chip->clock_hz.value > 0; }
 
@@ -72,7 +66,8 @@ static double least_s(const sm_chip *chip, double bytes) {
 
 void sm_predict_memop(const sm_truth_row *row, const sm_chip *chip, const sm_calibration *c,
                       sm_prediction *out) {
-    const measured_memop *o = operation_of(row);
+    const measured_memop *o = NAMED(measured_memops, row->of.memop.op);
+    if (!o) o = &measured_memops[0]; /* another operation is taken to stream its bytes once */
     double bytes = row->of.memop.bytes;
     out->regime = SM_REGIME_memory;
     if (!(bytes > 0.0)) {

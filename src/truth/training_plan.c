@@ -43,11 +43,6 @@ static void replicas_of(const sm_training_row *r, const sm_model *m, int replica
     if (sharded && plan->fsdp == 1) plan->zero = 1;
 }
 
-static sm_recompute recompute_of(const sm_training_row *r) {
-    if (strcmp(r->recompute, "full") == 0) return SM_RECOMPUTE_FULL;
-    return strcmp(r->recompute, "selective") == 0 ? SM_RECOMPUTE_SELECTIVE : SM_RECOMPUTE_NONE;
-}
-
 sm_dtype truth_dtype(const sm_training_row *r) {
     const measured_type *narrow = NAMED(measured_precisions, r->precision_class);
     return narrow ? narrow->dtype : SM_BF16;
@@ -98,7 +93,9 @@ bool truth_plan(const sm_training_row *r, const sm_model *model, int chips, sm_p
     plan->seq = plan->tensor > 1 && (r->sp == SM_YES || modern);
     replicas_of(r, model, replicas, plan);
     schedule_of(r, model, plan);
-    plan->recompute = recompute_of(r);
+    plan->recompute = strcmp(r->recompute, "full") == 0        ? SM_RECOMPUTE_FULL
+                      : strcmp(r->recompute, "selective") == 0 ? SM_RECOMPUTE_SELECTIVE
+                                                               : SM_RECOMPUTE_NONE;
     plan->dtype = truth_dtype(r);
     if (r->flash_attention == SM_NO) plan->attention = SM_ATTENTION_UNFUSED;
     if (strcmp(r->task, "lora") == 0) {

@@ -9,26 +9,6 @@
 /* What a collective moves: an array with sizes, or bytes, of which both may
  * range. */
 
-/* "64MB", or "1kB..1GB": bytes that double from the first size to the last. */
-static sm_status read_bytes(sm_collective_sizes *s, sm_error *err) {
-    const sm_source *source = &s->text;
-    const char *dots = strstr(source->text, "..");
-    size_t first = dots ? (size_t)(dots - source->text) : source->length;
-    double high = 0.0;
-    s->points = 1;
-    sm_status status = sm_quantity_parse(source, (sm_span){0, first}, SM_Q_BYTES, &s->bytes, err);
-    if (status || !dots) return status;
-    status = sm_quantity_parse(source, (sm_span){first + 2, source->length - first - 2}, SM_Q_BYTES,
-                               &high, err);
-    if (status) return status;
-    if (s->bytes < 1.0 || high < s->bytes || high > 9e15)
-        return sm_fail_at(err, source, (sm_span){0, source->length},
-                          "a range of bytes is written SMALL..LARGE, from 1B");
-    s->range = (sm_range){.first = (int64_t)s->bytes, .last = (int64_t)high, .step = 0};
-    s->points = sm_range_points(&s->range);
-    return SM_OK;
-}
-
 sm_status sm_collective_sizes_read(const sm_source *text, const sm_source *dims,
                                    const sm_mesh *mesh, sm_arena *arena, sm_collective_sizes *s,
                                    sm_error *err) {
@@ -37,8 +17,12 @@ sm_status sm_collective_sizes_read(const sm_source *text, const sm_source *dims,
     if (!s->has_array && dims->text)
         return sm_fail(err, SM_USAGE, "%s needs an array, and here its bytes are given directly",
                        dims->name);
-    if (!s->has_array) return read_bytes(s, err);
-    sm_status status = sm_array_parse(text, mesh, &s->holder, err);
+    sm_status status = s->has_array ? sm_array_parse(text, mesh, &s->holder, err)
+                                    : sm_range_parse(text, (sm_span){0, text->length},
+                                                     SM_RANGE_BYTES, &s->range, err);
+    s->bytes = s->range.first;
+    s->points = status ? 1 : sm_range_points(&s->range);
+    if (!s->has_array) return status;
     if (!status) status = sm_size_sweep_parse(dims, arena, &s->holder, &s->sweep, err);
     s->points = s->sweep.points;
     return status;
@@ -47,7 +31,7 @@ sm_status sm_collective_sizes_read(const sm_source *text, const sm_source *dims,
 sm_status sm_collective_sizes_at(sm_collective_sizes *s, int point, const sm_mesh *mesh,
                                  sm_error *err) {
     if (!s->has_array) {
-        if (s->range.last > 0) s->bytes = (double)sm_range_value(&s->range, point);
+        s->bytes = sm_range_value(&s->range, point);
         return SM_OK;
     }
     sm_size_sweep_point(&s->sweep, point, &s->holder);

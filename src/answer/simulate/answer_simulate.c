@@ -18,7 +18,6 @@ typedef struct sm_simulate_asked {
     sm_simulation options;
     sm_request_source *source;
     sm_synthetic draw;     /* its lengths are told, of a trace too */
-    double most;           /* requests */
     double padding;        /* share of the work, where job.model is padded for the plan */
     sm_max_rate *max_rate; /* NULL when not asked for */
     sm_simulated result;
@@ -48,10 +47,11 @@ static const char *arrivals_words(sm_report *r, const sm_simulate_asked *q) {
     const sm_synthetic *d = &q->draw;
     bool is_drawn = q->in.drawn != NULL;
     const char *drawn = "as they came";
-    double clients = q->options.concurrency;
+    double clients = q->options.concurrency, most = (double)q->in.clients.last;
     bool turns = d->turns > 0.0, thinks = q->options.think_s > 0.0;
     if (clients > 0.0)
-        drawn = sm_textf(r, "%s %s", sm_show_exact(r, clients),
+        drawn = sm_textf(r, "%s%s %s", sm_show_exact(r, clients),
+                         most > clients ? sm_textf(r, " to %s", sm_show_exact(r, most)) : "",
                          turns || thinks ? "clients" : "in flight");
     else if (is_drawn)
         drawn = sm_textf(r, "%s:%s%s", kinds[d->kind], rate_words(r, d),
@@ -228,12 +228,12 @@ static const char *told_by(const told *t, size_t tool, double *value) {
     return key;
 }
 
-static void put_told(sm_report *r, const sm_simulated *s) {
+static void put_told(sm_report *r, sm_data *in, const sm_simulated *s) {
     told all[TOLD];
     const char *name, *key;
     double value;
     told_of(s, all);
-    sm_data *list = sm_put_array(r, r->data, "as_told_by");
+    sm_data *list = sm_put_array(r, in, "as_told_by");
     for (size_t tool = 0; (name = sm_truth_tool_name(tool)) != NULL; tool++) {
         sm_data *object = sm_put_object(r, list, NULL);
         sm_put(r, object, "tool", name);
@@ -279,9 +279,7 @@ static void show_classes(sm_report *r, const sm_simulate_asked *q) {
     }
 }
 
-static void show_answer(sm_report *r, const sm_simulate_asked *q) {
-    sm_evidence_asked asked;
-    const sm_evidence_near near = evidence_of(q, &asked);
+static void show_question(sm_report *r, const sm_simulate_asked *q) {
     const sm_simulation *o = &q->options;
     const sm_lengths *l = &q->draw.lengths;
     sm_report_heading(r, "%s on %s", q->in.model->name, q->in.system->text);
@@ -316,6 +314,15 @@ static void show_answer(sm_report *r, const sm_simulate_asked *q) {
         sm_report_text(r,
                        "speculation: a step gives a sequence %s tokens of its %d drafted and one",
                        sm_show_number(r, q->engine.tokens_per_step), q->engine.drafted);
+}
+
+static void show_evidence(sm_report *r, const sm_simulate_asked *q) {
+    sm_evidence_asked asked;
+    const sm_evidence_near near = evidence_of(q, &asked);
+    sm_evidence_page(r, &asked, &near);
+}
+
+static void show_answer(sm_report *r, const sm_simulate_asked *q) {
     tell_rate(r, q);
     tell_rates(r, q);
     sm_table *t = sm_page_table(r, "Latency", "<|>mean|>p50|>p90|>p99|>longest");
@@ -325,12 +332,12 @@ static void show_answer(sm_report *r, const sm_simulate_asked *q) {
     put_row(r, t, "end to end", &q->result.e2e_s);
     show_classes(r, q);
     show_cache(r, q);
-    sm_evidence_page(r, &asked, &near);
-    if (o->concurrency > 0.0) show_told(r, &q->result);
+    show_evidence(r, q);
+    if (q->options.concurrency > 0.0) show_told(r, &q->result);
     tell_series(r, &q->result);
 }
 
-enum { USUAL_PROMPT = 2048, USUAL_OUTPUT = 512, USUAL_REQUESTS = 10000 };
+enum { USUAL_PROMPT = 2048, USUAL_OUTPUT = 512, USUAL_REQUESTS = 10000, PER_CLIENT = 10 };
 
 /* ---- data ---- */
 
@@ -359,20 +366,19 @@ static void put_question(sm_report *r, const sm_simulate_asked *q) {
            q->engine.kv_tokens * q->plan.data, q->engine.drafted, q->engine.tokens_per_step);
 }
 
-static void put_answer(sm_report *r, const sm_simulate_asked *q) {
+static void put_answer(sm_report *r, sm_data *in, const sm_simulate_asked *q) {
     const sm_simulated *s = &q->result;
     sm_evidence_asked asked;
     const sm_evidence_near near = evidence_of(q, &asked);
-    put_question(r, q);
-    sm_evidence_data(r, r->data, &near);
-    sm_put(r, r->data, "fits", (bool)true);
+    sm_evidence_data(r, in, &near);
+    sm_put(r, in, "fits", (bool)true);
     if (q->max_rate) {
         bool found = q->max_rate->rate > 0.0;
-        sm_put(r, r->data, "max_qps|max_rate|unbounded", found ? s->requests / s->arriving_s : 0.0,
+        sm_put(r, in, "max_qps|max_rate|unbounded", found ? s->requests / s->arriving_s : 0.0,
                q->max_rate->rate, q->max_rate->unbounded);
     }
-    sm_put(r, r->data, "overloaded|waiting_at_last", s->overloaded, s->waiting_at_last);
-    sm_put(r, r->data,
+    sm_put(r, in, "overloaded|waiting_at_last", s->overloaded, s->waiting_at_last);
+    sm_put(r, in,
            "requests|finished|refused|seconds|requests_per_s|output_tokens_per_s|"
            "output_tokens_per_s_per_chip|goodput_per_s|within_slo|utilisation|mean_batch|"
            "mean_in_system|preemptions|steps|prefix_hit_rate",
@@ -380,11 +386,11 @@ static void put_answer(sm_report *r, const sm_simulate_asked *q) {
            s->output_tokens_per_s, s->output_tokens_per_s_per_chip, s->goodput_per_s, s->within_slo,
            s->utilisation, s->mean_batch, s->mean_in_system, s->preemptions, s->steps,
            s->prefix_hit_rate);
-    put_percentiles(r, r->data, "ttft_s", &s->ttft_s);
-    put_percentiles(r, r->data, "tpot_s", &s->tpot_s);
-    put_percentiles(r, r->data, "e2e_s", &s->e2e_s);
-    put_percentiles(r, r->data, "queue_s", &s->queue_s);
-    sm_data *classes = q->options.n_classes > 0 ? sm_put_array(r, r->data, "classes") : NULL;
+    put_percentiles(r, in, "ttft_s", &s->ttft_s);
+    put_percentiles(r, in, "tpot_s", &s->tpot_s);
+    put_percentiles(r, in, "e2e_s", &s->e2e_s);
+    put_percentiles(r, in, "queue_s", &s->queue_s);
+    sm_data *classes = q->options.n_classes > 0 ? sm_put_array(r, in, "classes") : NULL;
     for (int i = 0; i < q->options.n_classes; i++) {
         const sm_class_served *c = &s->of_class[i];
         sm_data *object = sm_put_object(r, classes, NULL);
@@ -394,16 +400,15 @@ static void put_answer(sm_report *r, const sm_simulate_asked *q) {
         put_percentiles(r, object, "tpot_s", &c->tpot_s);
         put_percentiles(r, object, "e2e_s", &c->e2e_s);
     }
-    put_told(r, s);
-    sm_data *caches =
-        s->cache[SM_CACHE_ALL].found > 0.0 ? sm_put_array(r, r->data, "caches") : NULL;
+    put_told(r, in, s);
+    sm_data *caches = s->cache[SM_CACHE_ALL].found > 0.0 ? sm_put_array(r, in, "caches") : NULL;
     for (int k = 0; caches && k < SM_CACHE_COUNT; k++)
         sm_put(r, sm_put_object(r, caches, NULL), "tokens|bytes|found", s->cache[k].tokens,
                s->cache[k].tokens * q->engine.kv_bytes_per_token, s->cache[k].found);
-    sm_put(r, sm_put_object(r, r->data, "tokens"),
-           "prompt|cached|recomputed|prefilled|output|decoded", s->prompt_tokens, s->cached_tokens,
-           s->recomputed_tokens, s->prefilled_tokens, s->output_tokens, s->decoded_tokens);
-    sm_data *list = sm_put_array(r, r->data, "series");
+    sm_put(r, sm_put_object(r, in, "tokens"), "prompt|cached|recomputed|prefilled|output|decoded",
+           s->prompt_tokens, s->cached_tokens, s->recomputed_tokens, s->prefilled_tokens,
+           s->output_tokens, s->decoded_tokens);
+    sm_data *list = sm_put_array(r, in, "series");
     for (int i = 0; i < s->samples; i++)
         sm_put(r, sm_put_object(r, list, NULL), "at_s|waiting|running|kv_occupancy|utilisation",
                s->sample[i].at_s, s->sample[i].waiting, s->sample[i].running,
@@ -585,8 +590,6 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
         return sm_fail(err, SM_USAGE, "a simulation needs requests: of a trace, or drawn");
     if (!(q->draw.lengths.prompt > 0.0)) q->draw.lengths.prompt = USUAL_PROMPT;
     if (!(q->draw.lengths.output > 0.0)) q->draw.lengths.output = USUAL_OUTPUT;
-    q->most = in->trace ? HUGE_VAL : USUAL_REQUESTS;
-    if (in->requests > 0.0) q->most = in->requests;
     q->job = (sm_serve_job){.size = sizeof(sm_serve_job),
                             .model = in->model,
                             .system = in->system,
@@ -703,16 +706,61 @@ static sm_why *explain(sm_report *r, const sm_simulated *s) {
     return why;
 }
 
+static sm_status open_source(sm_simulate_asked *q, sm_error *err) {
+    const double clients = q->options.concurrency;
+    double most = q->in.requests;
+    if (!(most > 0.0))
+        most = clients > 0.0 ? PER_CLIENT * clients * fmax(1.0, q->draw.turns)
+               : q->in.trace ? HUGE_VAL
+                             : USUAL_REQUESTS;
+    sm_request_source_close(q->source); /* of the point before */
+    return sm_request_source_open(q->in.trace, q->in.drawn ? &q->draw : NULL, most, &q->source,
+                                  err);
+}
+
 static sm_status answer(sm_simulate_asked *q, sm_report *r, sm_error *err) {
     double rate = 1.0;
-    sm_status status = q->in.find_max_rate ? find_rate(q, &rate, err) : SM_OK;
+    sm_status status = open_source(q, err);
+    if (!status && q->in.find_max_rate) status = find_rate(q, &rate, err);
     bool found = rate > 0.0;
     if (!status && found) status = simulate_at(q, rate, err);
     if (status) return status;
-    put_answer(r, q);
+    put_question(r, q);
+    put_answer(r, r->data, q);
+    show_question(r, q);
     show_answer(r, q);
     if (q->in.explain) r->why = explain(r, &q->result);
     return found ? SM_OK : SM_NEGATIVE;
+}
+
+/* A closed loop of so many clients for each value of the range, of which it has several. */
+static sm_status answer_points(sm_simulate_asked *q, sm_report *r, sm_error *err) {
+    const sm_simulated *s = &q->result;
+    bool of_classes, limited = has_slo(&q->options, &of_classes);
+    put_question(r, q);
+    show_question(r, q);
+    sm_table *t = sm_page_table(r, "Operating points",
+                                ">in flight|>tokens/s|>a chip|>TPOT p50|>p99|>TTFT p50|>p99|"
+                                ">request p99|>within SLO");
+    sm_data *list = sm_put_array(r, r->data, "points");
+    for (int i = 0; i < sm_range_points(&q->in.clients); i++) {
+        q->options.concurrency = (double)sm_range_value(&q->in.clients, i);
+        sm_status status = open_source(q, err);
+        if (!status) status = simulate_at(q, 1.0, err);
+        if (status) return status;
+        sm_data *point = sm_put_object(r, list, NULL);
+        sm_put(r, point, "concurrency", q->options.concurrency);
+        put_answer(r, point, q);
+        sm_page_row(r, t, sm_show_exact(r, q->options.concurrency),
+                    sm_show_number(r, s->output_tokens_per_s),
+                    sm_show_number(r, s->output_tokens_per_s_per_chip),
+                    sm_show_seconds(r, s->tpot_s.p50), sm_show_seconds(r, s->tpot_s.p99),
+                    sm_show_seconds(r, s->ttft_s.p50), sm_show_seconds(r, s->ttft_s.p99),
+                    sm_show_seconds(r, s->e2e_s.p99),
+                    limited ? sm_show_percent(r, s->within_slo) : "-");
+    }
+    show_evidence(r, q);
+    return SM_OK;
 }
 
 static void release(void *kept) { sm_serve_free(((sm_simulate_asked *)kept)->serve); }
@@ -734,10 +782,8 @@ sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *r,
         sm_report_text(r, "Nothing can be simulated: %s.", err->sentence);
         status = SM_NEGATIVE;
     }
-    if (!status)
-        status = sm_request_source_open(q->in.trace, q->in.drawn ? &q->draw : NULL, q->most,
-                                        &q->source, err);
-    if (!status) status = answer(q, r, err);
+    const bool several = q->in.clients.last > q->in.clients.first;
+    if (!status) status = several ? answer_points(q, r, err) : answer(q, r, err);
     sm_request_source_close(q->source);
     if (!status && q->in.keep_engine) r->kept = q, r->release = release;
     else sm_serve_free(q->serve);

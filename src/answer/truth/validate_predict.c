@@ -17,15 +17,11 @@ static bool contains(const char *text, const char *words) {
     return n == 0;
 }
 
-static bool is_wanted_chip(const sm_truth_row *row, const char *name) {
-    const sm_chip *wanted = sm_chip_find(name, strlen(name));
-    if (wanted) return sm_truth_row_chip(row) == wanted;
-    return contains(row->chip, name);
-}
-
 static bool is_wanted(const sm_validate_question *q, const sm_truth_row *row) {
     if (q->kind && row->kind != *q->kind) return false;
-    if (q->chip && !is_wanted_chip(row, q->chip)) return false;
+    const sm_chip *chip = q->chip ? sm_chip_find(q->chip, strlen(q->chip)) : NULL;
+    if (chip && sm_truth_row_chip(row) != chip) return false;
+    if (q->chip && !chip && !contains(row->chip, q->chip)) return false;
     if (q->source && !contains(row->source, q->source)) return false;
     return !q->quality ||
            (row->kind == SM_TRUTH_TRAINING && strcmp(row->of.training.quality, q->quality) == 0);
@@ -93,7 +89,7 @@ sm_status sm_validation_read(sm_validation *v, sm_error *err) {
     if (!v->truth || !v->title) return sm_fail_memory(err);
     sm_status status = sm_override_check(v, err);
     for (size_t i = 0; i < q->files && !status; i++) {
-        const sm_truth_given given = {.n = q->n_given, .pair = q->given};
+        const sm_truth_given given = {.n = q->n_given, .pair = q->given, .kind = q->kind};
         status = sm_truth_read_given(q->file[i], q->n_given ? &given : NULL, v->arena, &v->truth[i],
                                      err);
         if (status) return status;

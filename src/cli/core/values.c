@@ -64,10 +64,10 @@ static sm_status read_number(const cli_option *o, const sm_source *source, doubl
 static sm_status read_range(const cli_option *o, const sm_source *source, sm_range *range,
                             sm_error *err) {
     sm_span all = {0, source->length};
-    sm_status status = sm_range_parse(source, all, range, err);
-    if (status || (o->highest <= 0.0 || (double)range->last <= o->highest)) return status;
-    return sm_fail_at(err, source, all, "expected at most %.15g, found %lld", o->highest,
-                      (long long)range->last);
+    sm_status status = sm_range_parse(source, all, SM_RANGE_WHOLE, range, err);
+    if (status || (o->highest <= 0.0 || range->last <= o->highest)) return status;
+    return sm_fail_at(err, source, all, "expected at most %.15g, found %.15g", o->highest,
+                      range->last);
 }
 
 /* ---- words ---- */

@@ -130,9 +130,13 @@ static sm_status read_requests(serve_run *g, sm_error *err) {
                        "or --concurrency say");
     sm_status status = arrivals_read(g->call, &g->given.requests, err);
     if (status) return status;
+    const sm_range *range = &g->given.requests.concurrency;
+    if (range->last > range->first)
+        return cli_refuse(g->call, range, err, "expected one number of clients");
     double most = g->given.requests.requests > 0 ? g->given.requests.requests
-                  : g->given.requests.trace      ? HUGE_VAL
-                                                 : 100;
+                  : range->first > 0 ? 10 * range->first * fmax(1, g->given.requests.draw.turns)
+                  : g->given.requests.trace ? HUGE_VAL
+                                            : 100;
     status = sm_request_source_open(g->given.requests.trace,
                                     g->given.requests.drawn ? &g->given.requests.draw : NULL, most,
                                     &source, err);
@@ -159,7 +163,7 @@ static sm_status read_question(serve_run *g, sm_error *err) {
     g->options.size = sizeof g->options;
     g->options.replicas = (int)g->groups;
     g->options.prefill_replicas = 1;
-    g->options.concurrency = g->given.requests.concurrency;
+    g->options.concurrency = (double)g->given.requests.concurrency.first;
     g->options.think_s = g->given.requests.draw.think_s;
     g->options.classes = g->given.requests.kind;
     g->options.n_classes = g->given.requests.kinds;

@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { PER_CLIENT = 10 };
-
 static const char *const arrivals[] = {"poisson", "gamma", "uniform", "replay"};
 
 static sm_status read_rate(const sm_source *source, sm_span at, double *rate, sm_error *err) {
@@ -123,7 +121,7 @@ static sm_status read_classes(const cli_call *call, arrival_values *v, sm_error 
 
 static sm_status read_kind(const cli_call *call, arrival_values *v, sm_error *err) {
     const char *trace = v->trace;
-    bool closed = v->concurrency > 0.0, rate = v->draw.rate_per_s > 0.0;
+    bool closed = v->concurrency.first > 0, rate = v->draw.rate_per_s > 0.0;
     const char *also = v->arrivals ? "--arrivals" : rate ? "--qps" : NULL;
     if (also && (closed || (rate && v->arrivals)))
         return sm_fail(err, SM_USAGE, "%s says when requests come: leave out %s",
@@ -139,8 +137,6 @@ static sm_status read_kind(const cli_call *call, arrival_values *v, sm_error *er
         v->draw.kind = SM_ARRIVALS_UNIFORM;
         v->draw.rate_per_s = 1.0; /* not looked at */
         v->drawn = true;
-        if (!(v->requests > 0.0))
-            v->requests = PER_CLIENT * v->concurrency * fmax(1.0, v->draw.turns);
         return SM_OK;
     }
     if (!v->arrivals)
@@ -173,7 +169,7 @@ void requests_row(FILE *rows, const sm_request_served *s, const sm_simulation *o
 }
 
 bool arrivals_asked(const arrival_values *v) {
-    return v->trace || v->arrivals || v->draw.rate_per_s > 0.0 || v->concurrency > 0.0;
+    return v->trace || v->arrivals || v->draw.rate_per_s > 0.0 || v->concurrency.first > 0;
 }
 
 sm_status arrivals_read(const cli_call *call, arrival_values *v, sm_error *err) {

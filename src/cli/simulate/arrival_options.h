@@ -8,8 +8,8 @@ enum { ARRIVALS_MOST_RATE = 1000000000 };
 typedef struct arrival_values {
     const char *trace, *arrivals;
     sm_synthetic draw;
-    double requests; /* at most so many; 0: not said */
-    double concurrency;
+    double requests;      /* at most so many; 0: not said */
+    sm_range concurrency; /* of clients; first 0: not said */
     cli_list classes;
     sm_request_class kind[SM_MOST_CLASSES]; /* what classes say: arrivals_read fills it in */
     int kinds;

@@ -46,6 +46,12 @@ static sm_status check_together(const cli_call *call, const simulating *v, sm_er
         return sm_fail(err, SM_USAGE,
                        "--prefill-plan and --prefill-replicas are of --policy "
                        "disaggregated");
+    const sm_range *clients = &v->requests.concurrency;
+    if (clients->last > clients->first && (v->csv || v->plot || v->timeline || q->find_max_rate ||
+                                           q->explain || sm_range_points(clients) > SM_MAX_POINTS))
+        return cli_refuse(call, clients, err,
+                          "--csv, --plot, --timeline, --find-max-qps and --explain are of one "
+                          "number of clients");
     if (cli_given(call, &q->within) && !q->find_max_rate)
         return sm_fail(err, SM_USAGE, "--within is of --find-max-qps");
     return SM_OK;
@@ -69,7 +75,8 @@ static sm_status read_question(const cli_call *call, simulating *v, sm_error *er
     q->trace = a->trace;
     q->requests = a->requests;
     q->drawn = a->drawn ? &a->draw : NULL;
-    v->simulation.concurrency = a->concurrency;
+    v->simulation.concurrency = (double)a->concurrency.first;
+    q->clients = a->concurrency;
     v->simulation.think_s = a->draw.think_s;
     v->simulation.classes = a->kind;
     v->simulation.n_classes = a->kinds;

@@ -16,32 +16,16 @@ static sm_status add_value(sweep_axis *axis, const char *text, size_t length, sm
     return SM_OK;
 }
 
-/* "1..64*2": by a factor; "1..2:0.25": by a step, else of 1. */
 static sm_status add_range(sweep_axis *axis, const sm_source *source, sm_span part, sm_arena *arena,
                            sm_error *err) {
-    const char *text = source->text + part.offset, *end = text + part.length;
-    const char *dots = strstr(text, ".."), *by = dots + 2;
-    double first, last, step = 1.0;
-    while (by < end && *by != '*' && *by != ':') by++;
-    const sm_span low = {part.offset, (size_t)(dots - text)};
-    const sm_span high = {low.offset + low.length + 2, (size_t)(by - dots - 2)};
-    const sm_span each = {high.offset + high.length + 1, (size_t)(end - by) - (by < end)};
-    sm_status status = sm_quantity_parse(source, low, SM_Q_COUNT, &first, err);
-    if (!status) status = sm_quantity_parse(source, high, SM_Q_COUNT, &last, err);
-    if (!status && by < end) status = sm_quantity_parse(source, each, SM_Q_COUNT, &step, err);
-    if (status) return status;
-    const bool times = by < end && *by == '*';
-    if (last < first || !(step > (times ? 1.0 : 0.0)) || (times && first <= 0.0))
-        return sm_fail_at(err, source, part,
-                          "expected a range that rises, as in 1..64*2 or 1..2:0.25");
-    /* half a millionth of a step more, so that rounding does not lose the last value */
-    const double n =
-        1.0 + floor(5e-7 + (times ? log(last / first) / log(step) : (last - first) / step));
+    sm_range range;
+    sm_status status = sm_range_parse(source, part, SM_RANGE_NUMBER, &range, err);
+    const int n = status ? 0 : sm_range_points(&range);
     if (n > SWEEP_MOST_VALUES - axis->n)
         return sm_fail_at(err, source, part, "a key has at most %d values", SWEEP_MOST_VALUES);
-    for (int i = 0; i < (int)n && !status; i++) {
+    for (int i = 0; i < n && !status; i++) {
         char number[64];
-        sm_format_exact(number, sizeof number, times ? first * pow(step, i) : first + step * i);
+        sm_format_exact(number, sizeof number, sm_range_value(&range, i));
         status = add_value(axis, number, strlen(number), arena, err);
     }
     return status;

@@ -2,6 +2,7 @@
 #include "program.h"
 #include "scalemodel/io.h"
 #include "train_watch.h"
+#include <math.h>
 #include <string.h>
 
 /* The question, what it points to, and what else is asked. */
@@ -58,16 +59,16 @@ static sm_status read_chips(const cli_call *call, training *t, sm_error *err) {
     if (!cli_given(call, range)) return SM_OK;
     if (!strstr(cli_source(call, range).text, ".."))
         return cli_refuse(call, range, err, "expected a range of chips, as in 64..16384");
-    for (int64_t chips = range->first; chips <= range->last;) {
-        if (t->question.n_chips == SM_MAX_TRAIN_SIZES)
-            return cli_refuse(call, range, err, "at most %d sizes of system; widen the step",
-                              SM_MAX_TRAIN_SIZES);
-        t->sizes[t->question.n_chips++] = (int)chips;
-        if (chips == range->last) break;
-        int64_t power = 1;
-        while (power <= chips) power *= 2;
-        chips = range->step ? chips + range->step : power < range->last ? power : range->last;
-    }
+    sm_range powers = *range; /* of two, behind the first size */
+    if (!(range->step > 0.0) && range->last > range->first)
+        powers.first = exp2(floor(log2(range->first)));
+    const int sizes = sm_range_points(&powers);
+    if (sizes > SM_MAX_TRAIN_SIZES)
+        return cli_refuse(call, range, err, "at most %d sizes of system; widen the step",
+                          SM_MAX_TRAIN_SIZES);
+    for (int i = 0; i < sizes; i++)
+        t->sizes[i] = (int)fmax(range->first, sm_range_value(&powers, i));
+    t->question.n_chips = sizes;
     return SM_OK;
 }
 

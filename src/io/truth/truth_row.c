@@ -231,7 +231,7 @@ sm_status truth_row_read(truth_file *f, truth_rows *rows) {
     truth_draft draft;
     truth_draft_blank(&draft, f->schema->kind);
     draft.row.line = f->line;
-    if (f->given && rows->n == 0) {
+    if (f->given && rows->n == 0 && (!f->given->kind || *f->given->kind == f->schema->kind)) {
         sm_status known = check_given(f);
         if (known != SM_OK) return known;
     }

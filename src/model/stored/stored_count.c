@@ -177,6 +177,7 @@ typedef struct counter {
     double layers; /* that are counted at once */
     long steps;
     double of_type[SM_DTYPE_COUNT]; /* parameters */
+    bool blocks;
 } counter;
 
 static bool any_matches(counter *c, const char *const *pattern, int n, const char *name) {
@@ -268,6 +269,7 @@ static sum add_matrix(counter *c, const stored_format *f, double rows, double co
     bool kept = !f || f->bits >= 8 * c->float_bytes;
     s.bytes = kept ? s.params * c->float_bytes : copies * stored_bytes(f, rows, columns);
     if (!kept) c->of_type[f->type] += c->layers * s.params;
+    c->blocks |= !kept && f->block_rows > 1;
     return s;
 }
 
@@ -360,6 +362,7 @@ static void stored_count(sm_model *m, const model_lines *lines, const quantizati
     sum head = count_head(&c, lines->of[m->kinds + m->outside - 1]);
     out->head = mean(head, float_bytes);
     out->bytes += head.bytes + (sm_model_params(m).total - counted - head.params) * float_bytes;
+    out->blocks = c.blocks;
     for (int t = 0; t < SM_DTYPE_COUNT; t++)
         if (c.of_type[t] > c.of_type[out->type]) out->type = (sm_dtype)t;
 }
