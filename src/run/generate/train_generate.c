@@ -2,7 +2,6 @@
 #include "train_parts.h"
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 /* Programs and tasks of one size: of the layers and the embedding for so many rows, or of the head
  * for so many whose scores are wanted. */

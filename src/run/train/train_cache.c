@@ -1,7 +1,6 @@
 /* The cache of keys and values on a rank: pages with room for some positions of a sequence each
  * (Kwon et al., arXiv 2309.06180), one for all of them where nothing else is said. Ranks of context
  * hold a part of the places of every page. */
-#include <string.h>
 
 #include "train_parts.h"
 

@@ -6,7 +6,6 @@
  * groups where there are groups; their s, over their sum where shares are normed, times a constant.
  */
 #include <math.h>
-#include <string.h>
 
 #include "train_parts.h"
 
@@ -128,7 +127,7 @@ void train_choose_back(train_call *c) {
     size_t experts = p->size[p->rank - 1], tokens = sm_local_block_count(p) / experts;
     float *to = c->out->data;
     const float *from = p->data, *slope = c->in[0].block->data;
-    memset(to, 0, sm_local_block_count(c->out) * sizeof *to);
+    train_clear(c->out);
     if (c->which) return;
     choosing r = choosing_of(c, experts, c->op->inputs > 1 ? c->input[1]->data : NULL);
     for (size_t n = 0; n < tokens; n++, from += experts, to += experts, slope += experts)
@@ -167,32 +166,17 @@ typedef struct rows {
     const float *from;
     float *to;
     const float *with;
+    bool plain; /* whatever their shares */
 } rows;
-
-static void clear(const sm_local_block *b) {
-    memset(b->data, 0, sm_local_block_count(b) * sizeof(float));
-}
 
 static void to_slot(const routing *r, size_t token, size_t slot, float share, void *context) {
     const rows *x = context;
-    (void)share;
-    memcpy(x->to + slot * r->width, x->from + token * r->width, r->width * sizeof *x->to);
+    row_add(x->from + token * r->width, x->plain ? 1 : share, r->width, x->to + slot * r->width);
 }
 
 static void from_slot(const routing *r, size_t token, size_t slot, float share, void *context) {
     const rows *x = context;
-    (void)share;
-    row_add(x->from + slot * r->width, 1, r->width, x->to + token * r->width);
-}
-
-static void weighted(const routing *r, size_t token, size_t slot, float share, void *context) {
-    const rows *x = context;
-    row_add(x->from + slot * r->width, share, r->width, x->to + token * r->width);
-}
-
-static void weighted_back(const routing *r, size_t token, size_t slot, float share, void *context) {
-    const rows *x = context;
-    row_add(x->from + token * r->width, share, r->width, x->to + slot * r->width);
+    row_add(x->from + slot * r->width, x->plain ? 1 : share, r->width, x->to + token * r->width);
 }
 
 static void share_back(const routing *r, size_t token, size_t slot, float share, void *context) {
@@ -205,22 +189,23 @@ static void share_back(const routing *r, size_t token, size_t slot, float share,
 void train_dispatch(train_call *c) {
     const sm_local_block *x = c->in[0].block;
     routing r = routing_of(c->in[1].block, x->size[2], c->out_offset[0], c->out->size[0]);
-    clear(c->out);
-    each_pair(&r, to_slot, &(rows){.from = x->data, .to = c->out->data});
+    train_clear(c->out);
+    each_pair(&r, to_slot, &(rows){.from = x->data, .to = c->out->data, .plain = true});
 }
 
 void train_dispatch_backward(train_call *c) {
     routing r =
         routing_of(c->input[1], c->out->size[2], c->in[0].offset[0], c->in[0].block->size[0]);
-    clear(c->out);
-    each_pair(&r, from_slot, &(rows){.from = c->in[0].block->data, .to = c->out->data});
+    train_clear(c->out);
+    each_pair(&r, from_slot,
+              &(rows){.from = c->in[0].block->data, .to = c->out->data, .plain = true});
 }
 
 void train_combine(train_call *c) {
     const train_array *y = &c->in[0];
     routing r = routing_of(c->in[1].block, c->out->size[2], y->offset[0], y->block->size[0]);
-    clear(c->out);
-    each_pair(&r, weighted, &(rows){.from = y->block->data, .to = c->out->data});
+    train_clear(c->out);
+    each_pair(&r, from_slot, &(rows){.from = y->block->data, .to = c->out->data});
 }
 
 void train_combine_backward(train_call *c) {
@@ -229,6 +214,6 @@ void train_combine_backward(train_call *c) {
     train_offsets(c->t, &c->in[1].layout, made, offset);
     routing r = routing_of(c->input[1], dm->size[2], offset[0], made->size[0]);
     rows x = {.from = dm->data, .to = c->out->data, .with = made->data};
-    clear(c->out);
-    each_pair(&r, c->which == 1 ? share_back : weighted_back, &x);
+    train_clear(c->out);
+    each_pair(&r, c->which == 1 ? share_back : to_slot, &x);
 }

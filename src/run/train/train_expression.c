@@ -6,7 +6,6 @@
  * Hendrycks and Gimpel (arXiv 1606.08415, section 2). */
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "train_parts.h"
 

@@ -10,7 +10,6 @@
  * which no key may be seen is passed on all the same. */
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "train_parts.h"
 #include "einsum_parts.h"

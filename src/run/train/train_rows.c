@@ -2,7 +2,6 @@
  * read in another shape (view), or their mean is taken. Each is linear: row h of an operand goes to
  * row g of the result, times a factor, and the gradient of g comes back the same way. */
 #include <math.h>
-#include <string.h>
 
 #include "train_parts.h"
 
@@ -14,13 +13,18 @@ typedef struct rows {
     bool each; /* sequence has its own; else it is a weight */
 } rows;
 
+static size_t all_rows(const sm_program *b, int tensor, size_t unit) {
+    const sm_tensor *t = &b->tensor[tensor];
+    double all = 1;
+    for (int d = t->role != SM_ROLE_WEIGHT; d < t->rank; d++) all *= b->dim[t->dim[d]].size;
+    return (size_t)all / unit;
+}
+
 static rows rows_of(const sm_program *b, int tensor, const sm_local_block *block,
                     const size_t *offset, size_t unit) {
-    const sm_tensor *t = &b->tensor[tensor];
-    rows r = {.data = block->data, .all = 1, .each = t->role != SM_ROLE_WEIGHT};
-    double all = 1;
-    for (int d = r.each; d < t->rank; d++) all *= b->dim[t->dim[d]].size;
-    r.all = (size_t)all / unit;
+    rows r = {.data = block->data,
+              .all = all_rows(b, tensor, unit),
+              .each = b->tensor[tensor].role != SM_ROLE_WEIGHT};
     r.n = sm_local_block_count(block) / (r.each ? block->size[0] : 1) / unit;
     if (block->rank > r.each + 1) r.first = offset[r.each] * (r.n / block->size[r.each]);
     return r;
@@ -74,29 +78,15 @@ static void pass_rows(const train_call *c, int operand, size_t before, const tra
     }
 }
 
-static size_t rows_before(const train_call *c, int operand) {
-    const sm_program *b = c->list->program;
-    size_t unit = unit_of(c), n = 0;
-    for (int i = 0; i < operand; i++) {
-        const sm_tensor *t = &b->tensor[c->op->in[i]];
-        double all = 1;
-        for (int d = t->role != SM_ROLE_WEIGHT; d < t->rank; d++) all *= b->dim[t->dim[d]].size;
-        n += (size_t)all / unit;
-    }
-    return n;
-}
-
 void train_rows(train_call *c) {
-    train_array made = {.block = c->out};
-    memcpy(made.offset, c->out_offset, sizeof made.offset);
-    memset(c->out->data, 0, sm_local_block_count(c->out) * sizeof(float));
-    for (int i = 0; i < c->op->inputs; i++)
-        pass_rows(c, i, rows_before(c, i), &c->in[i], &made, false);
-}
-
-void train_rows_back(train_call *c) {
-    train_array read = {.block = c->out};
-    memcpy(read.offset, c->out_offset, sizeof read.offset);
-    memset(c->out->data, 0, sm_local_block_count(c->out) * sizeof(float));
-    pass_rows(c, c->which, rows_before(c, c->which), &read, &c->in[0], true);
+    const bool back = c->task->kind != SM_TASK_FORWARD;
+    train_array out = {.block = c->out};
+    size_t before = 0;
+    memcpy(out.offset, c->out_offset, sizeof out.offset);
+    train_clear(c->out);
+    for (int i = 0; i < c->op->inputs; i++) {
+        if (!back || i == c->which)
+            pass_rows(c, i, before, back ? &out : &c->in[i], back ? &c->in[0] : &out, back);
+        before += all_rows(c->list->program, c->op->in[i], unit_of(c));
+    }
 }

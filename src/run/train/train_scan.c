@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <cblas.h>
 #include <math.h>
-#include <string.h>
 
 #include "einsum_parts.h"
 #include "train_parts.h"
@@ -423,7 +422,7 @@ sm_status train_scan(train_call *c, sm_error *err) {
     scan x;
     sm_local_block *kept[MOST_STATES] = {NULL};
     bool serving = c->t->serving;
-    memset(c->out->data, 0, sm_local_block_count(c->out) * sizeof(float));
+    train_clear(c->out);
     sm_status status = begin(&x, c, false, err);
     if (!status && serving) status = states_kept(&x, kept, err);
     float *states = status ? NULL : sm_calloc(x.state_count + 1, sizeof *states);

@@ -1,5 +1,4 @@
 /* What can be run, and a training job on one rank. */
-#include <string.h>
 
 #include "train_parts.h"
 

@@ -3,7 +3,6 @@
 #include "einsum_parts.h"
 #include "train_parts.h"
 #include <assert.h>
-#include <string.h>
 
 /* Weights that two stages of a pipeline hold: all of them under dualpipe, which keeps the model
  * twice, and an embedding that is the unembedding too where the pipeline parts the two. At the end

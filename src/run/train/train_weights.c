@@ -4,7 +4,6 @@
 #include "train_parts.h"
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 /* Blocks of the training runtime: sizes and places under a layout, moves, sums. */
 
