@@ -380,7 +380,7 @@ static sm_status states_kept(scan *x, sm_local_block **kept, sm_error *err) {
     sm_status status = SM_OK;
     for (int s = 0; !status && s < x->states; s++) {
         int tensor = x->c->list->program->tensor_of[x->array[x->state[s]]];
-        if (tensor < 0) return sm_fail(err, SM_INTERNAL, "a state is no array of its program");
+        assert(tensor >= 0);
         kept[s] = &x->c->saved->value[tensor];
         sm_local_block like = x->value[x->state[s]];
         like.size[0] = x->c->t->feed->slots;

@@ -211,8 +211,9 @@ static bool is_kept(const sm_trainer *t, const sm_task_list *p, int number, int 
     return is_weight(p, tensor) && !p->program->still && !copy && moments;
 }
 
-static void describe(const sm_trainer *t, const sm_task_list *p, int layer, int tensor,
-                     sm_train_part part, sm_train_array *out) {
+/* Returns its layout. */
+static sm_layout describe(const sm_trainer *t, const sm_task_list *p, int layer, int tensor,
+                          sm_train_part part, sm_train_array *out) {
     const sm_einsum *einsum;
     const sm_array *array = sm_task_list_array(p, tensor, &einsum);
     *out = (sm_train_array){.layer = layer,
@@ -227,6 +228,7 @@ static void describe(const sm_trainer *t, const sm_task_list *p, int layer, int 
     while (out->array < out->lines->arrays && p->program->tensor_of[out->array] != of) out->array++;
     for (int d = 0; d < array->rank; d++)
         out->size[d] = (size_t)einsum->index[array->dim[d].index].size;
+    return sm_layout_of(array);
 }
 
 static size_t count_of(const sm_train_array *a) {
@@ -375,7 +377,6 @@ static sm_status fill_blocks(sm_trainer *t, sm_step_layer *layer, sm_train_part 
 static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, double *load, bool lists,
                             sm_train_visit visit, void *context, sm_error *err) {
     const sm_task_list *p = piece_of(t, number);
-    const sm_einsum *einsum;
     blocks b = {.own = false};
     int owner = deal_out(t, number, load);
     sm_status status =
@@ -383,8 +384,7 @@ static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, doubl
     for (int i = 0; !status && i < p->program->tensors; i++) {
         sm_train_array a;
         if (!is_kept(t, p, number, i, part)) continue;
-        sm_layout layout = sm_layout_of(sm_task_list_array(p, i, &einsum));
-        describe(t, p, number, i, part, &a);
+        sm_layout layout = describe(t, p, number, i, part, &a);
         a.owner = owner;
         status = lists ? visit(&a, context, err)
                        : save_array(t, &a, &layout, &b.block[i], visit, context, err);
@@ -458,18 +458,14 @@ static sm_status load_stored(sm_trainer *t, sm_train_array *a, const sm_layout *
 static sm_status load_copy(sm_trainer *t, sm_train_part part, sm_local_block *copy,
                            sm_train_visit find, void *context, sm_error *err) {
     const sm_task_list *p = piece_of(t, -1);
-    const sm_einsum *einsum;
     sm_train_array a;
-    int tensor = sm_task_list_matrix(p);
-    sm_layout layout = sm_layout_of(sm_task_list_array(p, tensor, &einsum));
-    describe(t, p, -1, tensor, part, &a);
+    sm_layout layout = describe(t, p, -1, sm_task_list_matrix(p), part, &a);
     return load_array(t, &a, &layout, copy, find, context, err);
 }
 
 static sm_status load_layer(sm_trainer *t, sm_step_layer *layer, sm_train_part part,
                             sm_train_visit find, void *context, sm_error *err) {
     const sm_task_list *p = layer->list;
-    const sm_einsum *einsum;
     blocks b = {.own = false};
     bool here = part == SM_TRAIN_VALUE && (!t->setup->stored || t->serving);
     sm_status status = here ? SM_OK : empty_blocks(layer, &b, err);
@@ -480,8 +476,7 @@ static sm_status load_layer(sm_trainer *t, sm_step_layer *layer, sm_train_part p
         if (sm_stage_tie_parted(&t->stage) && p->program->tensor[i].tied)
             status = load_copy(t, part, to, find, context, err);
         if (status || !is_kept(t, p, layer->number, i, part)) continue;
-        sm_layout layout = sm_layout_of(sm_task_list_array(p, i, &einsum));
-        describe(t, p, layer->number, i, part, &a);
+        sm_layout layout = describe(t, p, layer->number, i, part, &a);
         status = load_stored(t, &a, &layout, to, find, context, err);
     }
     if (!status && b.own) status = train_state_in(t, layer, part, b.block, err);

@@ -184,7 +184,7 @@ static sm_status new_weight(sm_trainer *t, sm_step_layer *layer, int tensor, sm_
     int operand = 0;
     const sm_tensor *w = &layer->list->program->tensor[tensor];
     const sm_program_task *task = sm_task_list_reader(layer->list, tensor, &operand);
-    if (!task) return sm_fail(err, SM_INTERNAL, "nothing reads the weight %s", w->name);
+    assert(task);        /* something reads every weight */
     int number = tensor; /* as without adapters */
     for (int i = 0; i < tensor && !w->adapter; i++)
         number -= layer->list->program->tensor[i].adapter != SM_ADAPTER_NONE;
