@@ -281,13 +281,6 @@ sm_status generate_select(const sm_trainer *t, sm_local_block *stream, sm_error 
     return SM_OK;
 }
 
-/* Of ranks that hold the same part of what is told, the first has it. */
-static bool tells(const sm_trainer *t, const sm_layout *layout) {
-    for (int a = 0; a < t->mesh->mesh.axes; a++)
-        if (layout->dim[a] < 0 && t->mesh->at[a]) return false;
-    return true;
-}
-
 /* What the op that samples moves: the scores of this rank's words among zeros, summed over the
  * ranks of the vocabulary, which is exact. What is read lies over any axes, and whoever asked for
  * it adds it up. */
@@ -302,7 +295,7 @@ sm_status generate_scores(const sm_trainer *t, const sm_call *head, sm_error *er
     train_offsets(t, &layout, made, offset);
     float *to = t->feed->scores + t->feed->first_score * all;
     if (!t->reads) memset(to, 0, rows * all * sizeof *to);
-    for (size_t i = 0; i < rows && (!t->reads || tells(t, &layout)); i++) {
+    for (size_t i = 0; i < rows && (!t->reads || train_is_first(&layout, t->mesh->at)); i++) {
         size_t row = i / made->size[1] * places + i % made->size[1];
         if (t->reads) row += offset[0] * places + offset[1];
         memcpy(to + row * all + offset[2], (const float *)made->data + i * words,

@@ -193,6 +193,8 @@ size_t train_local_size(const sm_trainer *t, double whole, const sm_layout *layo
 void train_offsets(const sm_trainer *t, const sm_layout *layout, const sm_local_block *b,
                    size_t *offset);
 double train_degree(const sm_trainer *t, sm_axes axes);
+/* Is the rank at these coordinates the first of those of its stage that hold the same block? */
+bool train_is_first(const sm_layout *layout, const int *at);
 
 /* ---- train_data.c ---- */
 /* Word at a position of a sequence of the batch at hand. sequence: in the microbatch. */

@@ -250,12 +250,14 @@ static void block_at(const sm_trainer *t, const sm_layout *layout, const sm_trai
     }
 }
 
-/* Of ranks that hold the same block the first one sends it. */
-static bool sends(const sm_trainer *t, const sm_layout *layout, const int *at, int stage) {
-    if (at[TRAIN_PIPELINE] != stage) return false;
+bool train_is_first(const sm_layout *layout, const int *at) {
     for (int a = 0; a < TRAIN_PIPELINE; a++)
-        if (layout->dim[a] < 0 && t->mesh->mesh.axis[a].size > 1 && at[a] > 0) return false;
+        if (layout->dim[a] < 0 && at[a] > 0) return false;
     return true;
+}
+
+static bool sends(const sm_layout *layout, const int *at, int stage) {
+    return at[TRAIN_PIPELINE] == stage && train_is_first(layout, at);
 }
 
 static void put_box(sm_train_array *a, const void *block, const size_t *size,
@@ -319,7 +321,7 @@ static sm_status collect(sm_trainer *t, const sm_layout *layout, int stage,
         int at[SM_MAX_AXES] = {0};
         size_t size[SM_MAX_RANK], offset[SM_MAX_RANK];
         coordinates_of(&t->mesh->mesh, all, rank, at);
-        if (!sends(t, layout, at, stage)) continue;
+        if (!sends(layout, at, stage)) continue;
         block_at(t, layout, a, at, size, offset);
         if (rank == t->world->rank) put_box(a, own->data, size, offset);
         else status = receive_block(t, rank, size, offset, a, err);
@@ -332,7 +334,7 @@ static sm_status save_array(sm_trainer *t, sm_train_array *a, const sm_layout *l
                             sm_error *err) {
     int stage = stage_of(t, a->layer);
     if (t->world->rank != a->owner)
-        return sends(t, layout, t->mesh->at, stage) ? send_block(t, own, a->owner, err) : SM_OK;
+        return sends(layout, t->mesh->at, stage) ? send_block(t, own, a->owner, err) : SM_OK;
     a->data = sm_malloc(count_of(a) * sizeof(float) + 1);
     if (!a->data) return sm_fail_memory(err);
     sm_status status = collect(t, layout, stage, own, a, err);

@@ -85,9 +85,7 @@ static bool in_single(const sm_text_lines *l, const sm_op *op) {
 }
 
 static bool has(const sm_tensor *t, int dim) {
-    for (int d = 0; d < t->rank; d++)
-        if (t->dim[d] == dim) return true;
-    return false;
+    return memchr(t->dim, dim, (size_t)t->rank) != NULL;
 }
 
 typedef enum side { BATCH, INPUTS, OUTPUTS, SIDES } side;
