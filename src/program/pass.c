@@ -49,11 +49,7 @@ static void mark(const pass *p, sm_local_block *block, sm_train_memory_part part
     p->actions->mark(p->actions->context, block, part);
 }
 
-static void drop_block(const sm_actions *actions, sm_local_block *block) {
-    if (block->data) actions->drop(actions->context, block);
-}
-
-static void drop(const pass *p, sm_local_block *block) { drop_block(p->actions, block); }
+static void drop(const pass *p, sm_local_block *block) { action_drop(p->actions, block); }
 
 static sm_status make(const pass *p, sm_local_block *block, bool cleared, sm_error *err) {
     return p->actions->make(p->actions->context, block, cleared, err);
@@ -435,11 +431,15 @@ static pass *begin(const sm_actions *actions, sm_step_layer *layer, sm_pass_save
     int room = 0;
     for (int i = 0; i < list->tasks; i++) room += list->task[i].lowering.steps;
     int slopes = order == SM_PASS_FORWARD ? 0 : list->program->tensors;
-    size_t cleared = sizeof(pass) + (size_t)slopes * sizeof((pass *)NULL)->slope[0];
-    pass *p = sm_malloc(cleared + 2 * (size_t)room * sizeof(moved));
+    size_t before = sizeof(pass) + (size_t)slopes * sizeof((pass *)NULL)->slope[0];
+    pass *p = sm_malloc(before + 2 * (size_t)room * sizeof(moved));
     if (!p) return NULL;
-    memset(p, 0, cleared);
-    p->move = (moved *)(void *)((char *)p + cleared);
+    memset(p, 0, sizeof *p);
+    for (int i = 0; i < slopes; i++) { /* none is there; the rest of it says nothing then */
+        p->slope[i].home.data = NULL;
+        for (int k = 0; k < MOST_SHARES; k++) p->slope[i].share[k].data = NULL;
+    }
+    p->move = (moved *)(void *)((char *)p + before);
     p->actions = actions;
     p->list = list;
     p->layer = layer;
@@ -468,10 +468,10 @@ void sm_pass_drop(const sm_actions *actions, sm_pass_saved *saved, sm_bits keep,
     if (all && saved->open) end(saved->open);
     if (all) saved->open = NULL;
     for (int i = 0; i < saved->tensors; i++) {
-        if (saved->value[i].data && !(keep & sm_bit_of(i))) drop_block(actions, &saved->value[i]);
-        if (!keep_arrived) drop_block(actions, &saved->arrived[i]);
+        if (!(keep & sm_bit_of(i))) action_drop(actions, &saved->value[i]);
+        if (!keep_arrived) action_drop(actions, &saved->arrived[i]);
     }
-    if (!keep_arrived) drop_block(actions, &saved->log_sums);
+    if (!keep_arrived) action_drop(actions, &saved->log_sums);
 }
 
 sm_status sm_pass_forward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,

@@ -10,11 +10,6 @@ sm_status stage_call(const sm_stage *s, sm_call *call, sm_error *err) {
     return s->actions->compute(s->actions->context, call, err);
 }
 
-void stage_drop(const sm_stage *s, sm_local_block *block) {
-    assert(block);
-    if (block->data) s->actions->drop(s->actions->context, block);
-}
-
 static void add_layer(sm_stage *s, const sm_task_list *list, int number, int piece, int chunk) {
     s->layer[s->layers++] =
         (sm_step_layer){.list = list, .number = number, .piece = piece, .chunk = chunk};

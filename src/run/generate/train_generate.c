@@ -53,7 +53,7 @@ sm_status sm_generator_check(const sm_train_setup *s, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT,
                        "an unembedding tied to the embedding needs both on one "
                        "stage of the pipeline");
-    int ways = s->degree[SM_AXIS_DATA] * s->degree[SM_AXIS_FSDP] * s->degree[SM_AXIS_EXPERT];
+    int ways = train_batch_ways(s);
     if (s->sequences < 1 || s->sequences % ways)
         return sm_fail(err, SM_BAD_INPUT, "%d sequences do not divide over %d ranks", s->sequences,
                        ways);
@@ -189,9 +189,7 @@ static sm_status one_page_each(sm_generator *g, sm_error *err) {
 
 static sm_status begin(sm_generator *g, sm_error *err) {
     sm_trainer *t = &g->t;
-    const int *degree = g->setup.degree;
-    g->groups = (size_t)degree[SM_AXIS_DATA] * (size_t)degree[SM_AXIS_FSDP] *
-                (size_t)degree[SM_AXIS_EXPERT];
+    g->groups = (size_t)train_batch_ways(&g->setup);
     g->layers = sm_arena_alloc(g->arena, sizeof *g->layers);
     g->heads = sm_arena_alloc(g->arena, sizeof *g->heads);
     if (!g->layers || !g->heads) return sm_fail_memory(err);

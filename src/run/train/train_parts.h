@@ -264,6 +264,8 @@ sm_status train_ring_backward(train_call *c, sm_error *err);
 
 /* ---- train_setup.c ---- */
 sm_status train_check_model(const sm_train_setup *s, bool serving, sm_error *err);
+/* Parts that the sequences of a batch, or of a pass, are dealt out to. */
+int train_batch_ways(const sm_train_setup *s);
 /* The mesh and its groups. */
 sm_status train_mesh_new(sm_trainer *t, sm_error *err);
 
