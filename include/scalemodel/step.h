@@ -93,7 +93,8 @@ typedef struct sm_pass sm_pass;
  * gradient of the weight it met reads again, the whole weight of a norm, or what is not gathered
  * again (sm_regather). */
 typedef struct sm_pass_saved {
-    sm_local_block value[SM_MAX_TENSORS], arrived[SM_MAX_TENSORS];
+    int tensors;
+    sm_local_block *value, *arrived; /* of each tensor of the program */
     sm_local_block log_sums; /* ring attention: log of the sum of e^score of each query and head */
     sm_pass *open;           /* a backward whose weight gradients are still to be made */
     bool away;               /* in host memory */

@@ -37,15 +37,14 @@ typedef struct reader {
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
-static sm_span trim(const char *text, sm_span s) {
-    while (s.length > 0 && is_blank(text[s.offset])) s.offset++, s.length--;
-    while (s.length > 0 && is_blank(text[s.offset + s.length - 1])) s.length--;
-    return s;
+static sm_span trim(const sm_source *source, sm_span s) {
+    return sm_source_trim(source, s.offset, s.offset + s.length);
 }
 
 /* The first word of the rest, and the rest after it. */
-static sm_span next_word(const char *text, sm_span *rest) {
-    *rest = trim(text, *rest);
+static sm_span next_word(const sm_source *source, sm_span *rest) {
+    const char *text = source->text;
+    *rest = trim(source, *rest);
     sm_span word = {rest->offset, 0};
     while (word.length < rest->length && !is_blank(text[word.offset + word.length])) word.length++;
     rest->offset += word.length;
@@ -54,10 +53,10 @@ static sm_span next_word(const char *text, sm_span *rest) {
 }
 
 /* "'lauch_s' is no constant; did you mean launch_s?" */
-static sm_status fail_name(const reader *r, sm_span word, const char *what,
-                           const char *const *names, size_t n, const char *otherwise) {
+static sm_status fail_name(const reader *r, sm_span word, const char *what, sm_words names,
+                           const char *otherwise) {
     const char *text = r->source->text + word.offset;
-    const char *near = sm_nearest(text, word.length, names, n);
+    const char *near = sm_nearest(text, word.length, names.word, (size_t)names.n);
     int shown = word.length < SHOWN ? (int)word.length : SHOWN;
     return sm_fail_at(r->err, r->source, word, "'%.*s' is no %s%s%s%s", shown, text, what,
                       near ? "; did you mean " : otherwise, near ? near : "", near ? "?" : "");
@@ -80,12 +79,11 @@ static sm_status read_number(const reader *r, sm_span value, int constant) {
 }
 
 static sm_status read_interval(const reader *r, sm_span value, int regime) {
-    const char *text = r->source->text;
     sm_calibration *c = &r->list[r->n - 1];
     double lowest = 0.0, highest = 0.0;
     int64_t rows = 0;
-    sm_span rest = value, first = next_word(text, &rest), second = next_word(text, &rest);
-    rest = trim(text, rest);
+    sm_span rest = value, first = next_word(r->source, &rest), second = next_word(r->source, &rest);
+    rest = trim(r->source, rest);
     if (rest.length == 0)
         return sm_fail_at(r->err, r->source, value,
                           "expected the lowest and highest measured / expected and the number of "
@@ -104,16 +102,11 @@ static sm_status read_interval(const reader *r, sm_span value, int regime) {
 }
 
 static sm_status read_fitted(const reader *r, sm_span value) {
-    const char *text = r->source->text;
-    for (sm_span rest = trim(text, value); rest.length > 0; rest = trim(text, rest)) {
-        sm_span word = next_word(text, &rest);
-        int i = 0;
-        while (i < SM_CONSTANT_COUNT &&
-               (strlen(constant_names[i]) != word.length ||
-                memcmp(constant_names[i], text + word.offset, word.length) != 0))
-            i++;
-        if (i == SM_CONSTANT_COUNT)
-            return fail_name(r, word, "constant", constant_names, SM_CONSTANT_COUNT, "");
+    const sm_words names = {constant_names, SM_CONSTANT_COUNT};
+    for (sm_span rest = trim(r->source, value); rest.length > 0; rest = trim(r->source, rest)) {
+        sm_span word = next_word(r->source, &rest);
+        int i = sm_words_find(names, r->source, word);
+        if (i < 0) return fail_name(r, word, "constant", names, "");
         r->list[r->n - 1].fitted |= 1u << i;
     }
     return SM_OK;
@@ -121,11 +114,12 @@ static sm_status read_fitted(const reader *r, sm_span value) {
 
 static sm_status read_base(reader *r, sm_span value) {
     const char *text = r->source->text;
-    sm_span rest = value, chip = next_word(text, &rest), software = next_word(text, &rest);
+    sm_span rest = value, chip = next_word(r->source, &rest),
+            software = next_word(r->source, &rest);
     const char *name = sm_arena_copy(r->arena, text + chip.offset, chip.length);
     const char *kind = sm_arena_copy(r->arena, text + software.offset, software.length);
     if (!name || !kind) return sm_fail_memory(r->err);
-    if (chip.length > 0 && trim(text, rest).length == 0)
+    if (chip.length > 0 && trim(r->source, rest).length == 0)
         r->base = sm_calibration_find(name, *kind ? kind : NULL);
     if (r->base) return SM_OK;
     return sm_fail_at(r->err, r->source, value,
@@ -150,11 +144,11 @@ static sm_status check_text(const reader *r, sm_span value) {
 /* Words are joined by single blanks. */
 static sm_status read_text(reader *r, sm_span value) {
     const char *text = r->source->text;
-    value = trim(text, value);
+    value = trim(r->source, value);
     if (r->words_length + value.length + 1 > MOST_TEXT)
         return sm_fail_at(r->err, r->source, value, "a text has at most %d bytes", MOST_TEXT);
-    for (sm_span rest = value; rest.length > 0; rest = trim(text, rest)) {
-        sm_span word = next_word(text, &rest);
+    for (sm_span rest = value; rest.length > 0; rest = trim(r->source, rest)) {
+        sm_span word = next_word(r->source, &rest);
         if (r->words_length > 0) r->words[r->words_length++] = ' ';
         memcpy(r->words + r->words_length, text + word.offset, word.length);
         r->words_length += word.length;
@@ -173,19 +167,18 @@ static sm_status end_text(reader *r) {
 
 /* ---- lines ---- */
 
-static sm_span without_comment(const char *text, sm_span value) {
-    const char *comment = memchr(text + value.offset, '#', value.length);
-    if (comment) value.length = (size_t)(comment - text) - value.offset;
-    return trim(text, value);
+static sm_span without_comment(const sm_source *source, sm_span value) {
+    const char *comment = memchr(source->text + value.offset, '#', value.length);
+    if (comment) value.length = (size_t)(comment - source->text) - value.offset;
+    return trim(source, value);
 }
 
 static sm_status read_value(reader *r, int key, sm_span value) {
     sm_calibration *c = &r->list[r->n - 1];
-    const char *text = r->source->text;
     r->fitted = key == KEY_FITTED;
     r->text = key == KEY_SOURCE ? &c->source : key == KEY_RANGE ? &c->range : NULL;
     if (r->text) return read_text(r, value);
-    value = without_comment(text, value);
+    value = without_comment(r->source, value);
     if (key == KEY_BASE) return read_base(r, value);
     if (key == KEY_FITTED) return read_fitted(r, value);
     assert(key < KEYS);
@@ -199,21 +192,19 @@ static sm_status read_pair(reader *r, sm_span line) {
     if (!equals)
         return sm_fail_at(r->err, r->source, line,
                           "expected key = value, or a heading such as [h100 my-cluster]");
-    sm_span name = trim(text, (sm_span){line.offset, (size_t)(equals - start)});
+    sm_span name = trim(r->source, (sm_span){line.offset, (size_t)(equals - start)});
     sm_span value = {(size_t)(equals + 1 - text), line.length - (size_t)(equals + 1 - start)};
-    int key = 0;
+    const sm_words all = {keys, KEYS};
     if (r->n > 0 && calibration_is_line(r->source, name)) {
         sm_status ended = end_text(r);
         r->fitted = false;
         return ended ? ended
-                     : calibration_read_line(r->source, name, without_comment(text, value),
+                     : calibration_read_line(r->source, name, without_comment(r->source, value),
                                              r->arena, &r->list[r->n - 1], r->err);
     }
-    while (key < KEYS && (strlen(keys[key]) != name.length ||
-                          memcmp(keys[key], text + name.offset, name.length) != 0))
-        key++;
-    if (key == KEYS)
-        return fail_name(r, name, "key of a calibration", keys, KEYS,
+    int key = sm_words_find(all, r->source, name);
+    if (key < 0)
+        return fail_name(r, name, "key of a calibration", all,
                          ": they are source, range, base, fitted, interval.REGIME and the "
                          "constants of 'chip NAME --calibration'");
     if (r->n == 0)
@@ -260,8 +251,9 @@ static sm_status read_heading(reader *r, sm_span line) {
     sm_span rest = {line.offset + 1, line.length - 2};
     bool closed = line.length > 2 && text[line.offset + line.length - 1] == ']';
     sm_span chip = {0, 0}, software = {0, 0};
-    if (closed) chip = next_word(text, &rest), software = next_word(text, &rest);
-    if (!closed || !is_name(text, chip) || !is_name(text, software) || trim(text, rest).length > 0)
+    if (closed) chip = next_word(r->source, &rest), software = next_word(r->source, &rest);
+    if (!closed || !is_name(text, chip) || !is_name(text, software) ||
+        trim(r->source, rest).length > 0)
         return sm_fail_at(r->err, r->source, line,
                           "a heading names a chip and a software, as in [h100 my-cluster]");
     if (r->n == MOST_CALIBRATIONS)
@@ -288,10 +280,10 @@ static sm_status read_heading(reader *r, sm_span line) {
 static sm_status read_line(reader *r, sm_span line) {
     const char *text = r->source->text;
     bool indented = line.length > 0 && is_blank(text[line.offset]);
-    line = trim(text, line);
+    line = trim(r->source, line);
     if (line.length == 0 || text[line.offset] == '#') return SM_OK;
     if (indented && r->text) return read_text(r, line);
-    if (indented && r->fitted) return read_fitted(r, without_comment(text, line));
+    if (indented && r->fitted) return read_fitted(r, without_comment(r->source, line));
     if (indented)
         return sm_fail_at(r->err, r->source, line,
                           "a line that begins with a blank goes on with source, range or fitted; "

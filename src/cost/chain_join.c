@@ -216,10 +216,10 @@ static void order_axes(join *j) {
 /* Is the operand sharded so as it is stored? */
 static bool is_there(const join *j, int axis, int index) {
     for (int o = 0; o < j->einsum.operands; o++)
-        for (int d = 0; d < j->einsum.in[o].rank; d++)
-            for (int k = 0; k < j->einsum.in[o].dim[d].n_axes; k++)
-                if (j->einsum.in[o].dim[d].index == index && j->einsum.in[o].dim[d].axis[k] == axis)
-                    return true;
+        for (int d = 0; d < j->einsum.in[o].rank; d++) {
+            const sm_dim *dim = &j->einsum.in[o].dim[d];
+            if (dim->index == index && memchr(dim->axis, axis, (size_t)dim->n_axes)) return true;
+        }
     return false;
 }
 

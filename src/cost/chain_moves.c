@@ -56,12 +56,9 @@ static bool comes_before(const sm_chain *chain, int a, int b) {
     for (int i = 0; i < chain->arrays; i++)
         for (int d = 0; chain->array[i].given && d < chain->array[i].array.rank; d++) {
             const sm_dim *dim = &chain->array[i].array.dim[d];
-            int at_a = -1, at_b = -1;
-            for (int k = 0; k < dim->n_axes; k++) {
-                if (dim->axis[k] == a) at_a = k;
-                if (dim->axis[k] == b) at_b = k;
-            }
-            if (at_a >= 0 && at_b >= 0) return at_a < at_b;
+            const uint8_t *at_a = memchr(dim->axis, a, (size_t)dim->n_axes);
+            const uint8_t *at_b = memchr(dim->axis, b, (size_t)dim->n_axes);
+            if (at_a && at_b) return at_a < at_b;
         }
     return a < b;
 }
@@ -179,7 +176,7 @@ static chain_edge edge_of(const chain_search *s, const int *index_of, const sm_l
 static bool is_on(const sm_array *array, int axis) {
     bool on = array->unreduced >> axis & 1;
     for (int d = 0; d < array->rank; d++)
-        for (int k = 0; k < array->dim[d].n_axes; k++) on = on || array->dim[d].axis[k] == axis;
+        on = on || memchr(array->dim[d].axis, axis, (size_t)array->dim[d].n_axes);
     return on;
 }
 

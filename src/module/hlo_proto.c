@@ -80,7 +80,7 @@ static bool number_instructions(proto_reader *r, wire w, sm_computation *c,
     bool scheduled = schedule.n == c->n;
     wire instruction;
     int n = 0;
-    module_names_clear(&r->instructions);
+    module_names_free(&r->instructions);
     for (int i = 0; scheduled && i < schedule.n; i++)
         if (!remember(r, &r->instructions, schedule.at[i], i)) return false;
     while (wire_each(&w, 2, &instruction)) {

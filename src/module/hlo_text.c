@@ -90,7 +90,7 @@ static bool read_instruction(hlo_reader *r, sm_span name, int line) {
 /* After '{': instructions up to '}'. Mentions point at lists of the arena, which stay. */
 static bool read_body(hlo_reader *r, sm_computation *c) {
     r->instructions.n = 0;
-    module_names_clear(&r->names);
+    module_names_free(&r->names);
     c->root = -1;
     while (!hlo_accept(r, '}')) {
         int line = r->line;

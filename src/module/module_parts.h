@@ -27,17 +27,14 @@ void module_place(const module_frames *frames, int64_t frame, const char **file,
 typedef struct module_name {
     const char *text; /* NULL: free */
     uint32_t length;
-    uint32_t round; /* of which fill: older ones count as free */
     int number;
 } module_name;
 typedef struct module_names {
     module_name *entry;
     size_t room, used;
-    uint32_t round;
 } module_names;
 
-/* Empty it, keeping its room. */
-void module_names_clear(module_names *names);
+/* Empty it. */
 void module_names_free(module_names *names);
 /* The number of a name; -1 if absent. */
 int module_names_find(const module_names *names, const char *text, size_t length);

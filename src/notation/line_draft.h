@@ -36,9 +36,9 @@ sm_status line_draft_make(line_maker *m, draft *d, const tree *value, const char
  * not). */
 sm_status line_target_shape(line_maker *m, draft *d, const tree *t, const shape *follows,
                             shape *out);
-/* The size that an attribute gives; 0: none. */
 /* How often weights of a line stand in the whole model: as its attributes or its call say; 0: in
  * every layer. */
 sm_status line_copies_of(line_maker *m, const line_call *c, const tree_attribute *attributes,
                          double *out);
+/* The size that an attribute gives; 0: none. */
 sm_status line_attribute_size(line_maker *m, const line_call *c, const tree *t, double *out);

@@ -29,7 +29,7 @@ typedef struct writer {
     const char **text_name;      /* of each kind */
     array_name **names;          /* of each kind's arrays */
     const char **kernel;         /* texts of kernels that stand already */
-    int kernels;
+    int kernels, kernel_room;
     /* the kind at hand */
     int kind;
     const sm_text_lines *of;
@@ -223,13 +223,12 @@ static void put_term(writer *w, const sm_text_line *line, int end, int least) {
 
 /* Would the i-th operand and the one after it pass the end of the line of print? */
 static bool is_wide(writer *w, const sm_text_line *line, int i) {
-    sm_sink outer = w->sink;
-    w->sink = sm_sink_into(NULL, 0);
+    size_t begin = w->sink.wanted;
     put_mention(w, &line->operand[i], true);
     put_mention(w, &line->operand[i + 1], true);
-    size_t width = w->sink.wanted;
-    w->sink = outer;
-    return w->sink.wanted - w->line + width + 6 > COLUMNS;
+    size_t width = w->sink.wanted - w->line;
+    w->sink.wanted = begin;
+    return width + 6 > COLUMNS;
 }
 
 static void put_arguments(writer *w, const sm_text_line *line) {
@@ -375,24 +374,9 @@ static void put_line(writer *w, int l) {
 
 /* ---- texts ---- */
 
-/* A sink of its own, for what may not be printed after all. */
-static char *aside(writer *w, void (*put)(writer *, int), int number) {
-    sm_sink outer = w->sink;
-    w->sink = sm_sink_into(NULL, 0);
-    put(w, number);
-    size_t room = w->sink.wanted + 1;
-    char *text = sm_arena_alloc(w->arena, room);
-    if (text) {
-        w->sink = sm_sink_into(text, room);
-        put(w, number);
-    }
-    w->sink = outer;
-    keep(w, text);
-    return text;
-}
-
-static void put_kernel_body(writer *w, int number) {
-    const sm_text_kernel *kernel = &w->of->kernel[number];
+/* Taken back, for it may not be printed after all. */
+static const char *kernel_body(writer *w, const sm_text_kernel *kernel) {
+    const size_t begin = w->sink.wanted;
     w->inside = true;
     sm_sink_put(&w->sink, "(");
     for (int i = 0; i < kernel->operands; i++) {
@@ -405,28 +389,30 @@ static void put_kernel_body(writer *w, int number) {
     for (int l = kernel->from; l < kernel->from + kernel->lines; l++) put_line(w, l);
     w->inside = false;
     sm_sink_put(&w->sink, "\n");
+    const size_t n = w->sink.wanted - begin;
+    w->sink.wanted = begin;
+    return w->sink.full ? "" : keep(w, sm_arena_copy(w->arena, w->sink.out + begin, n));
 }
 
 /* The name of the kernel's text, which is printed unless one that says the same stands already. */
 static const char *put_kernel(writer *w, int number) {
-    const char *body = aside(w, put_kernel_body, number);
+    const char *body = kernel_body(w, &w->of->kernel[number]);
     const char *name = w->of->kernel[number].name;
     int same_name = 0;
-    for (int i = 0; body && i < w->kernels; i += 2) {
+    for (int i = 0; i < w->kernels; i += 2) {
         if (strncmp(w->kernel[i], name, strlen(name)) != 0) continue;
         if (strcmp(w->kernel[i + 1], body) == 0) return w->kernel[i];
         same_name++;
     }
     if (same_name > 0) name = keep(w, sm_arena_printf(w->arena, "%s_%d", name, same_name + 1));
-    const char **grown = sm_arena_array(w->arena, (size_t)w->kernels + 2, sizeof *grown);
-    if (!grown || !body) {
-        w->full = true;
-        return name;
+    for (int i = 0; i < 2; i++) {
+        const char **list =
+            sm_arena_grow(w->arena, w->kernel, w->kernels, &w->kernel_room, sizeof *list);
+        w->full |= !list;
+        if (!list) return name;
+        w->kernel = list;
+        w->kernel[w->kernels++] = i ? body : name;
     }
-    if (w->kernels) memcpy(grown, w->kernel, (size_t)w->kernels * sizeof *grown);
-    w->kernel = grown;
-    w->kernel[w->kernels++] = name;
-    w->kernel[w->kernels++] = body;
     sm_sink_put(&w->sink, "\nkernel %s%s", name, body);
     return name;
 }
@@ -731,13 +717,6 @@ static void put_family(writer *w, int kinds) {
 
 /* ---- the model ---- */
 
-static void put_all(writer *w, int kinds) {
-    w->kernels = 0;
-    put_roles(w, kinds);
-    for (int k = 0; k < kinds; k++) put_kind(w, k);
-    put_family(w, kinds);
-}
-
 static sm_status read_kind(writer *w, int kind) {
     sm_text_lines_of of = {kind,        w->style->phase, w->style->absorbed,
                            w->style->T, w->style->S,     false};
@@ -757,7 +736,7 @@ static sm_status read_kind(writer *w, int kind) {
 sm_status sm_architecture_format(const sm_architecture *a, const sm_program_style *style,
                                  sm_arena *arena, const char **out, sm_error *err) {
     int kinds = sm_architecture_kinds(a);
-    writer w = {.a = a, .style = style, .arena = arena, .err = err};
+    writer w = {.a = a, .style = style, .arena = arena, .err = err, .sink = {.arena = arena}};
     w.lines = sm_arena_array(arena, (size_t)kinds + 1, sizeof *w.lines);
     w.other = sm_arena_array(arena, (size_t)kinds + 1, sizeof *w.other);
     w.names = sm_arena_array(arena, (size_t)kinds + 1, sizeof *w.names);
@@ -776,15 +755,11 @@ sm_status sm_architecture_format(const sm_architecture *a, const sm_program_styl
             same += strcmp(sm_architecture_kind(w.a, j, NULL)->name, name) == 0;
         w.text_name[k] = same > 1 ? keep(&w, sm_arena_printf(w.arena, "%s_%d", name, same)) : name;
     }
-    w.sink = sm_sink_into(NULL, 0);
-    put_all(&w, kinds);
-    size_t room = w.sink.wanted + 1;
-    char *text = sm_arena_alloc(arena, room);
-    if (!text || w.full) return sm_fail_memory(err);
-    if (w.sorts)
-        return sm_fail_limit(err, "kinds of layers of one stack", MOST_SORTS + 1, MOST_SORTS);
-    w.sink = sm_sink_into(text, room);
-    put_all(&w, kinds);
-    *out = text;
-    return w.full ? sm_fail_memory(err) : SM_OK;
+    put_roles(&w, kinds);
+    for (int k = 0; k < kinds; k++) put_kind(&w, k);
+    put_family(&w, kinds);
+    *out = w.sink.out;
+    if (w.full || w.sink.full) return sm_fail_memory(err);
+    if (!w.sorts) return SM_OK;
+    return sm_fail_limit(err, "kinds of layers of one stack", MOST_SORTS + 1, MOST_SORTS);
 }

@@ -49,11 +49,7 @@ static void mark(const pass *p, sm_local_block *block, sm_train_memory_part part
     p->actions->mark(p->actions->context, block, part);
 }
 
-static void drop_block(const sm_actions *actions, sm_local_block *block) {
-    if (block->data) actions->drop(actions->context, block);
-}
-
-static void drop(const pass *p, sm_local_block *block) { drop_block(p->actions, block); }
+static void drop(const pass *p, sm_local_block *block) { action_drop(p->actions, block); }
 
 static sm_status make(const pass *p, sm_local_block *block, bool cleared, sm_error *err) {
     return p->actions->make(p->actions->context, block, cleared, err);
@@ -67,16 +63,14 @@ static sm_status compute(const pass *p, sm_call *call, sm_error *err) {
 
 /* to += from, or from itself when to is empty: from is empty afterwards. */
 static sm_status add(const pass *p, sm_local_block *to, sm_local_block *from, sm_error *err) {
-    sm_status status = SM_OK;
     if (!to->data) {
         *to = *from;
         from->data = NULL;
         return SM_OK;
     }
-    if (sm_local_block_count(to) != sm_local_block_count(from))
-        status = sm_fail(err, SM_INTERNAL, "two parts of a gradient differ in size");
+    assert(sm_local_block_count(to) == sm_local_block_count(from));
     sm_call call = {.kind = SM_CALL_ADD, .in = {{.block = from}}, .out = to};
-    if (!status) status = compute(p, &call, err);
+    sm_status status = compute(p, &call, err);
     drop(p, from);
     return status;
 }
@@ -288,9 +282,7 @@ static sm_status add_share(pass *p, const sm_call *c, sm_local_block *block, sm_
     sm_local_block *to = &p->slope[c->task->result].share[c->task->share];
     sm_layout *fell = &p->slope[c->task->result].fell[c->task->share];
     assert(c->task->share < MOST_SHARES);
-    if (to->data && !sm_layout_same(&p->list->mesh, fell, &c->made))
-        return sm_fail(err, SM_INTERNAL, "parts of the gradient of %s lie differently",
-                       tensor_of(p, c->task->result)->name);
+    assert(!to->data || sm_layout_same(&p->list->mesh, fell, &c->made));
     *fell = c->made;
     return add(p, to, block, err);
 }
@@ -314,19 +306,10 @@ static sm_status gradients_at_once(pass *p, sm_call *c, sm_local_block *out, sm_
     if (!status && c->which == 0) status = compute(p, c, err);
     if (status) return status;
     sm_local_block *ready = &p->together[c->which];
-    if (sm_local_block_count(ready) != sm_local_block_count(out))
-        return sm_fail(err, SM_INTERNAL, "a gradient lies otherwise than wanted");
+    assert(sm_local_block_count(ready) == sm_local_block_count(out));
     drop(p, out);
     *out = *ready;
     ready->data = NULL;
-    return SM_OK;
-}
-
-static sm_status check_inputs(const sm_call *c, sm_error *err) {
-    if (c->op->kind != SM_OP_VECTOR || !c->task->moves) return SM_OK;
-    for (int i = 0; i < c->op->inputs; i++)
-        if ((c->op->reads >> i & 1) && !(c->input[i] && c->input[i]->data))
-            return sm_fail(err, SM_INTERNAL, "%s was not kept for its backward", c->op->name);
     return SM_OK;
 }
 
@@ -334,7 +317,6 @@ static sm_status input_gradient(pass *p, const sm_program_task *task, sm_error *
     sm_call c;
     sm_local_block out;
     sm_status status = prepare(p, task, SM_CALL_INPUT_GRADIENT, &c, &out, err);
-    if (!status) status = check_inputs(&c, err);
     if (!status && makes_all(c.op)) status = gradients_at_once(p, &c, &out, err);
     else if (!status) status = compute(p, &c, err);
     if (!status) status = add_share(p, &c, &out, err);
@@ -388,9 +370,7 @@ static sm_status home(pass *p, const sm_program_task *task, sm_error *err) {
     for (int a = 0; a < SM_AXIS_COUNT; a++)
         if ((task->axes >> a & 1u) && fell.dim[a] == SM_UNREDUCED) fell.dim[a] = layout.dim[a];
     uint32_t done = done_in_ring(task, &fell, &layout);
-    if (!sm_layout_same(&p->list->mesh, &fell, &layout))
-        return sm_fail(err, SM_INTERNAL, "the gradient of %s does not lie as it was priced",
-                       tensor_of(p, task->result)->name);
+    assert(sm_layout_same(&p->list->mesh, &fell, &layout)); /* it lies as it was priced */
     sm_status status = move_all(p, task, 0, done, &layout, from, err);
     if (!status) status = move_all(p, task, -1, done, &layout, from, err);
     if (!status) status = add(p, to, from, err);
@@ -398,16 +378,12 @@ static sm_status home(pass *p, const sm_program_task *task, sm_error *err) {
     return status;
 }
 
-static sm_status run_task(pass *p, const sm_program_task *task, sm_error *err) {
-    switch (task->kind) {
-    case SM_TASK_FORWARD: return forward(p, task, err);
-    case SM_TASK_INPUT_GRADIENT: return input_gradient(p, task, err);
-    case SM_TASK_WEIGHT_GRADIENT: return weight_gradient(p, task, err);
-    case SM_TASK_JOIN: return join(p, task, err);
-    case SM_TASK_HOME: return home(p, task, err);
-    }
-    return sm_fail(err, SM_INTERNAL, "an unknown task");
-}
+static sm_status (*const run_task[])(pass *, const sm_program_task *,
+                                     sm_error *) = {[SM_TASK_FORWARD] = forward,
+                                                    [SM_TASK_INPUT_GRADIENT] = input_gradient,
+                                                    [SM_TASK_WEIGHT_GRADIENT] = weight_gradient,
+                                                    [SM_TASK_JOIN] = join,
+                                                    [SM_TASK_HOME] = home};
 
 /* ---- what nothing reads any more ---- */
 
@@ -446,7 +422,7 @@ static sm_status run_until(pass *p, int end, sm_error *err) {
         if (op_of(p, task)->once != p->once) continue;
         bool again = p->backward && task->kind == SM_TASK_FORWARD;
         if (a->begin_task) a->begin_task(a->context, p->list, task, again);
-        status = run_task(p, task, err);
+        status = run_task[task->kind](p, task, err);
         if (a->end_task) a->end_task(a->context);
         if (!p->list->program->serving) release(p, last);
     }
@@ -459,11 +435,15 @@ static pass *begin(const sm_actions *actions, sm_step_layer *layer, sm_pass_save
     int room = 0;
     for (int i = 0; i < list->tasks; i++) room += list->task[i].lowering.steps;
     int slopes = order == SM_PASS_FORWARD ? 0 : list->program->tensors;
-    size_t cleared = sizeof(pass) + (size_t)slopes * sizeof((pass *)NULL)->slope[0];
-    pass *p = sm_malloc(cleared + 2 * (size_t)room * sizeof(moved));
+    size_t before = sizeof(pass) + (size_t)slopes * sizeof((pass *)NULL)->slope[0];
+    pass *p = sm_malloc(before + 2 * (size_t)room * sizeof(moved));
     if (!p) return NULL;
-    memset(p, 0, cleared);
-    p->move = (moved *)(void *)((char *)p + cleared);
+    memset(p, 0, sizeof *p);
+    for (int i = 0; i < slopes; i++) { /* none is there; the rest of it says nothing then */
+        p->slope[i].home.data = NULL;
+        for (int k = 0; k < MOST_SHARES; k++) p->slope[i].share[k].data = NULL;
+    }
+    p->move = (moved *)(void *)((char *)p + before);
     p->actions = actions;
     p->list = list;
     p->layer = layer;
@@ -491,11 +471,11 @@ void sm_pass_drop(const sm_actions *actions, sm_pass_saved *saved, sm_bits keep,
     bool all = !keep && !keep_arrived;
     if (all && saved->open) end(saved->open);
     if (all) saved->open = NULL;
-    for (int i = 0; i < SM_MAX_TENSORS; i++) {
-        if (saved->value[i].data && !(keep & sm_bit_of(i))) drop_block(actions, &saved->value[i]);
-        if (!keep_arrived) drop_block(actions, &saved->arrived[i]);
+    for (int i = 0; i < saved->tensors; i++) {
+        if (!(keep & sm_bit_of(i))) action_drop(actions, &saved->value[i]);
+        if (!keep_arrived) action_drop(actions, &saved->arrived[i]);
     }
-    if (!keep_arrived) drop_block(actions, &saved->log_sums);
+    if (!keep_arrived) action_drop(actions, &saved->log_sums);
 }
 
 sm_status sm_pass_forward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,
@@ -543,6 +523,6 @@ sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_p
 
 sm_status sm_pass_backward_weights(sm_pass_saved *saved, sm_error *err) {
     pass *p = saved->open;
-    if (!p) return sm_fail(err, SM_INTERNAL, "weight gradients before their inputs'");
+    assert(p);
     return run_until(p, p->list->entries[p->order], err);
 }

@@ -64,6 +64,11 @@ sm_status task_list_last_uses(sm_task_list *list, sm_error *err);
 
 /* ---- stages ---- */
 sm_status stage_call(const sm_stage *s, sm_call *call, sm_error *err);
-void stage_drop(const sm_stage *s, sm_local_block *block);
+static inline void action_drop(const sm_actions *a, sm_local_block *block) {
+    if (block->data) a->drop(a->context, block);
+}
+static inline void stage_drop(const sm_stage *s, sm_local_block *block) {
+    action_drop(s->actions, block);
+}
 /* The gradients of a layer so far, each group as a row, join what this chip sums of it. */
 sm_status stage_reduce_layer(sm_stage *s, sm_step_layer *layer, sm_error *err);

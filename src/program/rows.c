@@ -168,12 +168,8 @@ static sm_status make_row(const sm_stage *s, sm_element element, size_t n, bool 
 
 static sm_status of_group(const sm_stage *s, sm_call_kind kind, sm_step_layer *layer, int group,
                           sm_local_block *in, sm_local_block *out, sm_error *err) {
-    sm_call call = {.kind = kind,
-                    .list = layer->list,
-                    .layer = layer,
-                    .group = group,
-                    .in = {{.block = in}},
-                    .out = out};
+    sm_call call = {
+        .kind = kind, .layer = layer, .group = group, .in = {{.block = in}}, .out = out};
     return stage_call(s, &call, err);
 }
 
@@ -213,18 +209,13 @@ static sm_status reduce_group(sm_stage *s, sm_step_layer *layer, int group, sm_e
     for (int i = 0; i < layer->list->program->tensors; i++)
         if (layer->group_of[i] == group) stage_drop(s, &layer->gradient[i]);
     if (!status) status = reduce(s, layer, group, &row, err);
-    if (!status) {
-        if (!g->sum.data) {
-            g->sum = row;
-            s->actions->mark(s->actions->context, &g->sum, SM_TRAIN_MEMORY_GRADIENTS);
-            return SM_OK;
-        }
-        assert(sm_local_block_count(&g->sum) == sm_local_block_count(&row));
-        sm_call call = {.kind = SM_CALL_ADD, .in = {{.block = (&row)}}, .out = &g->sum};
-        status = stage_call(s, &call, err);
-        stage_drop(s, &row);
-        return status;
+    if (!status && !g->sum.data) {
+        g->sum = row;
+        s->actions->mark(s->actions->context, &g->sum, SM_TRAIN_MEMORY_GRADIENTS);
+        return SM_OK;
     }
+    sm_call call = {.kind = SM_CALL_ADD, .in = {{.block = &row}}, .out = &g->sum};
+    if (!status) status = stage_call(s, &call, err);
     stage_drop(s, &row);
     return status;
 }
@@ -243,7 +234,7 @@ sm_status stage_reduce_layer(sm_stage *s, sm_step_layer *layer, sm_error *err) {
     for (int i = 0; !status && i < layer->list->program->tensors; i++)
         status = join_copy(s, layer, i, err);
     for (int g = 0; !status && g < layer->groups; g++) status = reduce_group(s, layer, g, err);
-    for (int i = 0; i < SM_MAX_TENSORS; i++) stage_drop(s, &layer->gradient[i]);
+    for (int i = 0; i < layer->list->program->tensors; i++) stage_drop(s, &layer->gradient[i]);
     end_rows(s);
     return status;
 }

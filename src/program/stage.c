@@ -6,12 +6,8 @@
 #include "program_parts.h"
 
 sm_status stage_call(const sm_stage *s, sm_call *call, sm_error *err) {
+    if (call->layer) call->list = call->layer->list;
     return s->actions->compute(s->actions->context, call, err);
-}
-
-void stage_drop(const sm_stage *s, sm_local_block *block) {
-    assert(block);
-    if (block->data) s->actions->drop(s->actions->context, block);
 }
 
 static void add_layer(sm_stage *s, const sm_task_list *list, int number, int piece, int chunk) {
@@ -114,9 +110,15 @@ static sm_pass_saved **saved_of(const sm_stage *s, const sm_step_layer *layer) {
 
 /* Those of a layer that begins, or has a cache already; NULL: out of memory. */
 static sm_pass_saved *saved_for(const sm_stage *s, const sm_step_layer *layer) {
-    sm_pass_saved **slot = saved_of(s, layer);
-    if (!*slot) *slot = sm_calloc(1, sizeof **slot);
-    return *slot;
+    sm_pass_saved **slot = saved_of(s, layer), *saved = *slot;
+    size_t n = (size_t)layer->list->program->tensors;
+    if (saved) return saved;
+    *slot = saved = sm_calloc(1, sizeof *saved + 2 * n * sizeof *saved->value);
+    if (!saved) return NULL;
+    saved->tensors = (int)n;
+    saved->value = (sm_local_block *)(void *)(saved + 1);
+    saved->arrived = saved->value + n;
+    return saved;
 }
 
 /* ---- boundaries between chunks ---- */
@@ -138,21 +140,22 @@ static sm_status hand_over(sm_stage *s, int to, int tag, bool backward, sm_local
     return SM_OK;
 }
 
-static sm_status take_local(sm_stage *s, int tag, sm_local_block *block, sm_error *err) {
-    for (int i = 0; i < s->messages; i++) {
-        if (s->message[i].tag != tag) continue;
-        *block = s->message[i].block;
-        s->message[i] = s->message[--s->messages];
-        return SM_OK;
-    }
-    return sm_fail(err, SM_INTERNAL, "a chunk of layers runs before the one that feeds it");
+static void take_local(sm_stage *s, int tag, sm_local_block *block) {
+    int i = 0;
+    while (i < s->messages && s->message[i].tag != tag) i++; /* from a chunk that ran before */
+    assert(i < s->messages);
+    *block = s->message[i].block;
+    s->message[i] = s->message[--s->messages];
 }
 
 /* From the chunk `from`, to be read by a layer. */
 static sm_status take_over(sm_stage *s, const sm_step_layer *layer, int from, int tag,
                            sm_local_block *block, sm_error *err) {
     int stage = stage_of(s, from);
-    if (stage == s->number) return take_local(s, tag, block, err);
+    if (stage == s->number) {
+        take_local(s, tag, block);
+        return SM_OK;
+    }
     *block = sm_task_list_block(layer->list, layer->list->program->input);
     sm_status status = s->actions->make(s->actions->context, block, false, err);
     return status ? status : s->actions->receive(s->actions->context, stage, tag, block, err);
@@ -221,26 +224,18 @@ static void mark(const sm_stage *s, sm_local_block *block, sm_train_memory_part 
 /* The loss, or what is made of each position. */
 static sm_status tell(const sm_stage *s, sm_step_layer *layer, sm_pass_saved *saved,
                       const sm_local_block *made, sm_error *err) {
-    sm_call call = {.kind = SM_CALL_LOSS,
-                    .list = layer->list,
-                    .layer = layer,
-                    .saved = saved,
-                    .in = {{.block = made}}};
-    return stage_call(s, &call, err);
+    return stage_call(
+        s,
+        &(sm_call){.kind = SM_CALL_LOSS, .layer = layer, .saved = saved, .in = {{.block = made}}},
+        err);
 }
 
 static sm_status give(const sm_stage *s, sm_step_layer *layer, sm_local_block *stream,
                       sm_error *err) {
     *stream = sm_task_list_block(layer->list, layer->list->program->input);
     sm_status status = s->actions->make(s->actions->context, stream, false, err);
-    sm_call call = {.kind = SM_CALL_GIVE, .list = layer->list, .layer = layer, .out = stream};
+    sm_call call = {.kind = SM_CALL_GIVE, .layer = layer, .out = stream};
     return status ? status : stage_call(s, &call, err);
-}
-
-static sm_status select_rows(const sm_stage *s, sm_step_layer *layer, sm_local_block *stream,
-                             sm_error *err) {
-    sm_call call = {.kind = SM_CALL_SELECT, .list = layer->list, .layer = layer, .out = stream};
-    return stage_call(s, &call, err);
 }
 
 /* Is the layer of a stack that reads a text before another one is written? */
@@ -249,29 +244,27 @@ static bool reads(const sm_step_layer *layer) {
     return b->serving && !b->rules.decode;
 }
 
-/* What another stack made is there while the layer works, and is never its own. */
-static sm_status borrow(const sm_stage *s, const sm_step_layer *layer, sm_pass_saved *saved,
-                        sm_error *err) {
-    int lent = layer->list->program->lent;
-    if (lent < 0) return SM_OK;
-    sm_local_block like = sm_task_list_block(layer->list, lent);
-    if (!s->lent.data || sm_local_block_count(&like) != sm_local_block_count(&s->lent))
-        return sm_fail(err, SM_INTERNAL, "what another stack made lies otherwise than it is read");
-    saved->value[lent] = like;
-    saved->value[lent].data = s->lent.data;
-    return SM_OK;
-}
-
-/* Sizes that a family or its config gives one part of a model may not be those of the next. */
-static sm_status check_stream(const sm_step_layer *layer, const sm_local_block *stream,
-                              sm_error *err) {
-    sm_local_block like = sm_task_list_block(layer->list, layer->list->program->input);
-    size_t made = sm_local_block_count(stream), read = sm_local_block_count(&like);
+/* What comes from another part, as the layer reads it. Sizes that a family or its config gives one
+ * part of a model may not be those of the next. */
+static sm_status check_read(const sm_step_layer *layer, int tensor, const sm_local_block *from,
+                            sm_local_block *like, sm_error *err) {
+    *like = sm_task_list_block(layer->list, tensor);
+    size_t made = sm_local_block_count(from), read = sm_local_block_count(like);
     if (made == read) return SM_OK;
     return sm_fail(err, SM_BAD_INPUT,
                    "a part of the model reads %zu numbers of a rank where the part before it makes "
                    "%zu: their sizes do not fit",
                    read, made);
+}
+
+/* What another stack made is there while the layer works, and is never its own. */
+static sm_status borrow(const sm_stage *s, const sm_step_layer *layer, sm_pass_saved *saved,
+                        sm_error *err) {
+    int lent = layer->list->program->lent;
+    if (lent < 0) return SM_OK;
+    sm_status status = check_read(layer, lent, &s->lent, &saved->value[lent], err);
+    saved->value[lent].data = status ? NULL : s->lent.data;
+    return status;
 }
 
 /* The input is kept by the layer that reads it, the output goes on as the stream. */
@@ -281,7 +274,8 @@ static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block
     sm_pass_saved *saved = saved_for(s, layer);
     if (!saved) return sm_fail_memory(err);
     const bool scored = b->rules.decode && layer->number == s->model_layers;
-    sm_status status = scored ? select_rows(s, layer, stream, err) : SM_OK;
+    sm_call rows = {.kind = SM_CALL_SELECT, .layer = layer, .out = stream};
+    sm_status status = scored ? stage_call(s, &rows, err) : SM_OK;
     if (b->input < 0 && stream->data) { /* another stack begins */
         s->lent = *stream;
         stream->data = NULL;
@@ -289,7 +283,8 @@ static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block
     }
     if (!status && !b->serving) status = borrow(s, layer, saved, err);
     if (!status && b->input >= 0 && !stream->data) status = give(s, layer, stream, err);
-    if (!status && b->input >= 0) status = check_stream(layer, stream, err);
+    sm_local_block like;
+    if (!status && b->input >= 0) status = check_read(layer, b->input, stream, &like, err);
     if (b->input >= 0) {
         saved->value[b->input] = *stream;
         mark(s, &saved->value[b->input], SM_TRAIN_MEMORY_ACTIVATIONS);
@@ -354,7 +349,7 @@ static sm_status read_source(sm_stage *s, sm_error *err) {
 
 static sm_status layer_weights(sm_stage *s, sm_step_layer *layer, sm_error *err) {
     sm_pass_saved **saved = saved_of(s, layer);
-    if (!*saved) return sm_fail(err, SM_INTERNAL, "a backward pass before its forward pass");
+    assert(*saved);
     sm_status status = sm_pass_backward_weights(*saved, err);
     drop_saved(s, saved);
     if (!status && s->zero == 2 && s->updating) status = stage_reduce_layer(s, layer, err);
@@ -364,7 +359,7 @@ static sm_status layer_weights(sm_stage *s, sm_step_layer *layer, sm_error *err)
 static sm_status layer_backward(sm_stage *s, sm_step_layer *layer, sm_local_block *stream,
                                 bool whole, sm_error *err) {
     sm_pass_saved *saved = *saved_of(s, layer);
-    if (!saved) return sm_fail(err, SM_INTERNAL, "a backward pass before its forward pass");
+    assert(saved);
     int lent = layer->list->program->lent;
     sm_status status = bring_back(s, layer, saved, err);
     if (!status) status = borrow(s, layer, saved, err);

@@ -26,15 +26,10 @@ static sm_status index_of_name(sm_cursor *c, const sm_einsum *einsum, sm_span na
     const char *text = c->source->text + name.offset;
     const char *names[SM_MAX_INDICES];
     size_t n = 0;
-    for (int i = 0; i < einsum->indices; i++) {
-        const sm_index *known = &einsum->index[i];
-        if (known->literal) continue;
-        if (strlen(known->name) == name.length && memcmp(known->name, text, name.length) == 0) {
-            *index = i;
-            return SM_OK;
-        }
-        names[n++] = known->name;
-    }
+    *index = sm_index_named(einsum, text, name.length);
+    if (*index >= 0) return SM_OK;
+    for (int i = 0; i < einsum->indices; i++)
+        if (!einsum->index[i].literal) names[n++] = einsum->index[i].name;
     const char *near = sm_nearest(text, name.length, names, n);
     return sm_fail_at(err, c->source, name, "no index %.*s in the einsum%s%s",
                       (int)(name.length < 40 ? name.length : 40), text,

@@ -69,19 +69,14 @@ static sm_status check_want(const job *j, sm_error *err) {
 
 /* ---- the order of the axes that split one index ---- */
 
-static bool dim_has(const sm_dim *dim, int axis) {
-    for (int i = 0; i < dim->n_axes; i++)
-        if (dim->axis[i] == axis) return true;
-    return false;
-}
-
 /* The axes assigned to `index`: first those of `like` in its order, then the others. */
 static sm_dim split_like(const job *j, int index, const sm_dim *like) {
     sm_dim split = {.index = index};
     for (int i = 0; like != NULL && i < like->n_axes; i++)
         if (j->at[like->axis[i]] == index) sm_dim_append(&split, like->axis[i]);
     for (int a = 0; a < j->mesh->axes; a++)
-        if (j->at[a] == index && !dim_has(&split, a)) sm_dim_append(&split, a);
+        if (j->at[a] == index && !memchr(split.axis, a, (size_t)split.n_axes))
+            sm_dim_append(&split, a);
     return split;
 }
 

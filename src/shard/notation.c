@@ -36,7 +36,7 @@ static const char *text_of(const parse *p, sm_span span) {
 
 /* ---- indices ---- */
 
-static int find_named(const sm_einsum *einsum, const char *text, size_t length) {
+int sm_index_named(const sm_einsum *einsum, const char *text, size_t length) {
     for (int i = 0; i < einsum->indices; i++) {
         const sm_index *index = &einsum->index[i];
         if (!index->literal && strlen(index->name) == length &&
@@ -72,7 +72,7 @@ static sm_status unknown_output_index(parse *p, sm_span span) {
 }
 
 static sm_status named_index(parse *p, sm_span span, int *index) {
-    *index = find_named(p->einsum, text_of(p, span), span.length);
+    *index = sm_index_named(p->einsum, text_of(p, span), span.length);
     if (*index >= 0) return SM_OK;
     return p->output ? unknown_output_index(p, span) : new_index(p, span, 0, false, index);
 }

@@ -20,5 +20,7 @@ sm_status sm_fail_expected(sm_error *err, const sm_cursor *c, const char *what);
 /* No axis may stand twice in one array. */
 sm_status sm_array_check_axes(const sm_array *array, const sm_einsum *einsum, const sm_mesh *mesh,
                               const sm_source *source, sm_error *err);
-int sm_array_dim_of(const sm_array *array, int index);    /* its dimension, -1 if none */
+int sm_array_dim_of(const sm_array *array, int index); /* its dimension, -1 if none */
+/* An index that has this name, -1 if none; of numbers that stand for one none has. */
+int sm_index_named(const sm_einsum *einsum, const char *text, size_t length);
 int sm_operands_with(const sm_einsum *einsum, int index); /* how many operands carry it */

@@ -187,38 +187,20 @@ void sm_local_block_read(const sm_local_block *b, size_t first, size_t n, float 
  * A part of the matrix is in single precision at a time, small enough for the first cache. */
 enum { ROWS = 4, PART = 512 };
 
-WIDE static void add_multiples(const float *x, const float *rows, size_t n, float *restrict y) {
-    const float *r0 = rows, *r1 = r0 + PART, *r2 = r1 + PART, *r3 = r2 + PART;
-    for (size_t j = 0; j < n; j++)
-        y[j] += x[0] * r0[j] + x[1] * r1[j] + x[2] * r2[j] + x[3] * r3[j];
-}
-
-/* The same of one row of x, of rows in bf16 where they lie: converting them costs next to nothing.
- */
-WIDE static void add_halves(const float *x, const uint16_t *rows, size_t lead, size_t n,
-                            float *restrict y) {
-    const uint16_t *r0 = rows, *r1 = r0 + lead, *r2 = r1 + lead, *r3 = r2 + lead;
-    for (size_t j = 0; j < n; j++)
-        y[j] += x[0] * of_bf16(r0[j]) + x[1] * of_bf16(r1[j]) + x[2] * of_bf16(r2[j]) +
-                x[3] * of_bf16(r3[j]);
-}
-
-/* The same of codes with one scale for each row, which x has in it. */
-WIDE static void add_whole(const float *x, const int8_t *rows, size_t lead, size_t n,
-                           float *restrict y) {
-    const int8_t *r0 = rows, *r1 = r0 + lead, *r2 = r1 + lead, *r3 = r2 + lead;
-    for (size_t j = 0; j < n; j++)
-        y[j] +=
-            x[0] * (float)r0[j] + x[1] * (float)r1[j] + x[2] * (float)r2[j] + x[3] * (float)r3[j];
-}
-
-WIDE static void add_e4m3(const float *x, const uint8_t *rows, size_t lead, size_t n,
-                          float *restrict y) {
-    const uint8_t *r0 = rows, *r1 = r0 + lead, *r2 = r1 + lead, *r3 = r2 + lead;
-    for (size_t j = 0; j < n; j++)
-        y[j] += x[0] * of_e4m3(r0[j]) + x[1] * of_e4m3(r1[j]) + x[2] * of_e4m3(r2[j]) +
-                x[3] * of_e4m3(r3[j]);
-}
+/* Rows are converted where they lie, which costs next to nothing; of codes with one scale for each
+ * row x has that in it. */
+#define ADD_ROWS(name, type, number)                                                               \
+    WIDE static void name(const float *x, const type *rows, size_t lead, size_t n,                 \
+                          float *restrict y) {                                                     \
+        const type *r0 = rows, *r1 = r0 + lead, *r2 = r1 + lead, *r3 = r2 + lead;                  \
+        for (size_t j = 0; j < n; j++)                                                             \
+            y[j] += x[0] * number(r0[j]) + x[1] * number(r1[j]) + x[2] * number(r2[j]) +           \
+                    x[3] * number(r3[j]);                                                          \
+    }
+ADD_ROWS(add_multiples, float, (float))
+ADD_ROWS(add_halves, uint16_t, of_bf16)
+ADD_ROWS(add_whole, int8_t, (float))
+ADD_ROWS(add_e4m3, uint8_t, of_e4m3)
 
 WIDE static float sum_of_products(const float *x, const float *y, size_t n) {
     enum { SUMS = 32 };
@@ -286,7 +268,7 @@ void sm_local_block_add_product(const sm_local_block *b, const sm_few_rows *f) {
                 for (size_t i = 0; i < f->m; i++) {
                     float x[ROWS] = {0}; /* nothing of the rows before, where fewer are left */
                     memcpy(x, f->x + i * f->k + t, rows * sizeof *x);
-                    add_multiples(x, part, n, f->y + i * f->apart + j);
+                    add_multiples(x, part, PART, n, f->y + i * f->apart + j);
                 }
             }
     }

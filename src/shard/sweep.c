@@ -1,6 +1,6 @@
 /* sweep: split --dims into fixed sizes, which the notation parser reads, and ranges, which are read
  * here. */
-#include "scalemodel/shard.h"
+#include "notation.h"
 
 #include <limits.h>
 #include <math.h>
@@ -111,14 +111,6 @@ static sm_status count_points(const sm_source *source, sm_size_sweep *sweep, sm_
     return SM_OK;
 }
 
-static int find_index(const sm_einsum *einsum, const char *name, size_t length) {
-    for (int i = 0; i < einsum->indices; i++)
-        if (strlen(einsum->index[i].name) == length &&
-            memcmp(einsum->index[i].name, name, length) == 0)
-            return i;
-    return -1;
-}
-
 /* The notation parser saw the blanked text: show its errors in the text as given. */
 static sm_status show_in(const sm_source *source, sm_status status, sm_error *err) {
     if (!err || err->line != 1 || err->column < 1 || (size_t)err->column > source->length + 1)
@@ -144,7 +136,7 @@ sm_status sm_size_sweep_parse(const sm_source *dims, sm_arena *arena, sm_einsum 
     if (status) return sweep->ranges ? show_in(&source, status, err) : status;
     for (int i = 0; i < sweep->ranges; i++) {
         sm_size_range *range = &sweep->range[i];
-        range->index = find_index(einsum, source.text + range->name.offset, range->name.length);
+        range->index = sm_index_named(einsum, source.text + range->name.offset, range->name.length);
         if (range->index < 0)
             return sm_fail_at(err, &source, range->name, "no array has an index of this name");
     }

@@ -1,37 +1,8 @@
-/* Copying boxes between row-major arrays, row by row, and between arrays in any two orders. */
+/* Copying between arrays in any two orders, and boxes of row-major ones. */
 #include "einsum_parts.h"
 
 #include <assert.h>
 #include <string.h>
-
-static size_t offset_of(const box_side *side, const size_t *at, int rank) {
-    size_t offset = 0;
-    for (int d = 0; d < rank; d++) offset = offset * side->size[d] + side->offset[d] + at[d];
-    return offset;
-}
-
-/* The next row of the box; false after the last. */
-static bool advance(size_t *at, int rank, const size_t *box) {
-    for (int d = rank - 2; d >= 0; d--) {
-        if (++at[d] < box[d]) return true;
-        at[d] = 0;
-    }
-    return false;
-}
-
-void box_copy(const box_side *to, const box_side *from, int rank, const size_t *box, size_t width) {
-    size_t at[SM_MAX_RANK] = {0}, row = rank > 0 ? box[rank - 1] : 1;
-    for (int d = 0; d < rank; d++) {
-        if (box[d] == 0) return;
-        assert(to->offset[d] + box[d] <= to->size[d] && from->offset[d] + box[d] <= from->size[d]);
-    }
-    do {
-        memcpy((char *)to->data + offset_of(to, at, rank) * width,
-               (const char *)from->data + offset_of(from, at, rank) * width, row * width);
-    } while (advance(at, rank, box));
-}
-
-/* ---- any two orders ---- */
 
 /* TILE elements are whole cache lines of both arrays, a tile of them lies within the first cache.
  */
@@ -55,6 +26,7 @@ enum { MOST_DIMS = 2 * SM_MAX_RANK, TILE = 32 };
                     for (size_t a = 0; a < high; a++) target[a * y.to + b * x.to] = tile[b][a];    \
             }                                                                                      \
     }
+COPY_TILES(uint8_t)
 COPY_TILES(uint16_t)
 COPY_TILES(uint32_t)
 COPY_TILES(uint64_t)
@@ -63,6 +35,8 @@ static void copy_plane(sm_copied x, sm_copied y, const char *from, char *to, siz
     if (x.from == 1 && x.to == 1) {
         for (size_t i = 0; i < y.count; i++)
             memcpy(to + i * y.to * width, from + i * y.from * width, x.count * width);
+    } else if (width == sizeof(uint8_t)) {
+        copy_tiles_uint8_t(x, y, (const uint8_t *)from, (uint8_t *)to);
     } else if (width == sizeof(uint16_t)) {
         copy_tiles_uint16_t(x, y, (const uint16_t *)(const void *)from, (uint16_t *)(void *)to);
     } else if (width == sizeof(uint32_t)) {
@@ -102,4 +76,18 @@ void sm_copy_strided(const sm_copied *dim, int rank, const void *from, void *to,
             at[d] = 0;
         }
     } while (d >= 0);
+}
+
+void box_copy(const box_side *to, const box_side *from, int rank, const size_t *box, size_t width) {
+    sm_copied dim[SM_MAX_RANK];
+    size_t read = 0, written = 0, from_step = 1, to_step = 1;
+    for (int d = rank - 1; d >= 0; d--) {
+        assert(box[d] == 0 || (to->offset[d] + box[d] <= to->size[d] &&
+                               from->offset[d] + box[d] <= from->size[d]));
+        dim[d] = (sm_copied){box[d], from_step, to_step};
+        read += from->offset[d] * from_step, written += to->offset[d] * to_step;
+        from_step *= from->size[d], to_step *= to->size[d];
+    }
+    sm_copy_strided(dim, rank, (const char *)from->data + read * width,
+                    (char *)to->data + written * width, width);
 }

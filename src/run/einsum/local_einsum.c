@@ -22,9 +22,7 @@ typedef struct labels {
 } labels;
 
 static bool has(const labels *l, int8_t label) {
-    for (int i = 0; i < l->n; i++)
-        if (l->label[i] == label) return true;
-    return false;
+    return memchr(l->label, label, (size_t)l->n) != NULL;
 }
 
 static void add(labels *l, int8_t label, size_t size) {

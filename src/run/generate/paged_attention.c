@@ -5,7 +5,6 @@
  * and head), then their shares of the result. */
 #include <cblas.h>
 #include <math.h>
-#include <string.h>
 
 #include "train_parts.h"
 

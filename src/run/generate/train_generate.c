@@ -2,7 +2,6 @@
 #include "train_parts.h"
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 /* Programs and tasks of one size: of the layers and the embedding for so many rows, or of the head
  * for so many whose scores are wanted. */
@@ -54,7 +53,7 @@ sm_status sm_generator_check(const sm_train_setup *s, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT,
                        "an unembedding tied to the embedding needs both on one "
                        "stage of the pipeline");
-    int ways = s->degree[SM_AXIS_DATA] * s->degree[SM_AXIS_FSDP] * s->degree[SM_AXIS_EXPERT];
+    int ways = train_batch_ways(s);
     if (s->sequences < 1 || s->sequences % ways)
         return sm_fail(err, SM_BAD_INPUT, "%d sequences do not divide over %d ranks", s->sequences,
                        ways);
@@ -190,9 +189,7 @@ static sm_status one_page_each(sm_generator *g, sm_error *err) {
 
 static sm_status begin(sm_generator *g, sm_error *err) {
     sm_trainer *t = &g->t;
-    const int *degree = g->setup.degree;
-    g->groups = (size_t)degree[SM_AXIS_DATA] * (size_t)degree[SM_AXIS_FSDP] *
-                (size_t)degree[SM_AXIS_EXPERT];
+    g->groups = (size_t)train_batch_ways(&g->setup);
     g->layers = sm_arena_alloc(g->arena, sizeof *g->layers);
     g->heads = sm_arena_alloc(g->arena, sizeof *g->heads);
     if (!g->layers || !g->heads) return sm_fail_memory(err);
@@ -282,13 +279,6 @@ sm_status generate_select(const sm_trainer *t, sm_local_block *stream, sm_error 
     return SM_OK;
 }
 
-/* Of ranks that hold the same part of what is told, the first has it. */
-static bool tells(const sm_trainer *t, const sm_layout *layout) {
-    for (int a = 0; a < t->mesh->mesh.axes; a++)
-        if (layout->dim[a] < 0 && t->mesh->at[a]) return false;
-    return true;
-}
-
 /* What the op that samples moves: the scores of this rank's words among zeros, summed over the
  * ranks of the vocabulary, which is exact. What is read lies over any axes, and whoever asked for
  * it adds it up. */
@@ -303,7 +293,7 @@ sm_status generate_scores(const sm_trainer *t, const sm_call *head, sm_error *er
     train_offsets(t, &layout, made, offset);
     float *to = t->feed->scores + t->feed->first_score * all;
     if (!t->reads) memset(to, 0, rows * all * sizeof *to);
-    for (size_t i = 0; i < rows && (!t->reads || tells(t, &layout)); i++) {
+    for (size_t i = 0; i < rows && (!t->reads || train_is_first(&layout, t->mesh->at)); i++) {
         size_t row = i / made->size[1] * places + i % made->size[1];
         if (t->reads) row += offset[0] * places + offset[1];
         memcpy(to + row * all + offset[2], (const float *)made->data + i * words,

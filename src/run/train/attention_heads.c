@@ -12,7 +12,6 @@
 #include <cblas.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { Q = ATTENTION_Q, KEYS = ATTENTION_KEYS, VALUES = ATTENTION_VALUES, OUT = ATTENTION_OUT };
 enum { Q2 = ATTENTION_Q2, KEYS2 = ATTENTION_KEYS2, SINKS = ATTENTION_SINKS };

@@ -1,7 +1,6 @@
 /* What the interpreter of a step calls on a rank: memory that is accounted, moves over
  * communicators, kernels, timed. */
 #include <assert.h>
-#include <string.h>
 
 #include "train_parts.h"
 #include "einsum_parts.h"
@@ -21,10 +20,6 @@ static void drop(void *context, sm_local_block *block) {
 static void mark(void *context, sm_local_block *block, sm_train_memory_part part) {
     (void)context;
     memory_mark(block->data, part);
-}
-
-static sm_status move(void *context, const sm_move_call *m, sm_local_block *result, sm_error *err) {
-    return train_move(context, m, result, err);
 }
 
 /* ---- kernels ---- */
@@ -182,20 +177,6 @@ static void end_task(void *context) {
 
 /* ---- a stage ---- */
 
-static sm_status send(void *context, int stage, int tag, bool backward, sm_local_block *block,
-                      sm_error *err) {
-    (void)backward;
-    return train_send(context, stage, tag, block, err);
-}
-
-static sm_status receive(void *context, int stage, int tag, sm_local_block *block, sm_error *err) {
-    return train_receive(context, stage, tag, block, err);
-}
-
-static sm_status join_rows(void *context, const sm_row_move *m, sm_error *err) {
-    return train_join_rows(context, m, err);
-}
-
 /* Without a device host memory is the same memory under another account. */
 static sm_status carry(void *context, sm_local_block *b, sm_train_memory_part to, sm_error *err) {
     (void)context;
@@ -215,15 +196,15 @@ void train_actions_new(sm_trainer *t) {
     t->actions = (sm_actions){.context = t,
                               .gradients = s->gradients,
                               .make = make,
-                              .move = move,
+                              .move = train_move,
                               .compute = compute,
                               .drop = drop,
                               .mark = mark,
                               .begin_task = begin_task,
                               .end_task = end_task,
-                              .send = send,
-                              .receive = receive,
-                              .join_rows = join_rows,
+                              .send = train_send,
+                              .receive = train_receive,
+                              .join_rows = train_join_rows,
                               .carry = carry};
     memcpy(t->actions.at, t->mesh->at, sizeof t->actions.at);
     t->stage = (sm_stage){.actions = &t->actions,

@@ -2,7 +2,6 @@
  * computes the probabilities again. */
 #include <cblas.h>
 #include <math.h>
-#include <string.h>
 
 #include "train_parts.h"
 

@@ -42,9 +42,17 @@ static void add_piece(const sm_trainer *t, const sm_task_list *p, double *bytes)
     }
 }
 
-static double state_copies(const sm_trainer *t, sm_axes partial) {
-    bool several = t->setup->zero && t->setup->state_copies > 1;
-    return several && partial & SM_BIT(SM_AXIS_DATA) ? t->setup->state_copies : 1;
+/* Gradients that are partial over these axes become a row: all-reduced, or scattered over a copy of
+ * the state and gathered again. */
+static void add_row(const sm_trainer *t, sm_axes partial, double elements, double *bytes) {
+    const sm_gradient_group of = {.partial = partial};
+    double copies = (double)sm_group_copies(&t->stage, &of);
+    double ways = train_degree(t, partial) / copies, held = elements * gradient_bytes(t);
+    if (!t->setup->zero) bytes[SM_ALL_REDUCE] += held;
+    else if (copies > 1) bytes[SM_ALL_REDUCE] += held / ways;
+    if (!t->setup->zero || ways <= 1) return;
+    bytes[SM_REDUCE_SCATTER] += held * (t->setup->zero == 2 ? passes(t) : 1);
+    bytes[SM_ALL_GATHER] += elements * weight_bytes(t);
 }
 
 /* Is a tied weight of the layer the first of its kind? */
@@ -59,17 +67,9 @@ static void add_step_end(const sm_trainer *t, const sm_step_layer *layer, double
     const sm_task_list *p = layer->list;
     for (int i = 0; i < sm_partition_weight_classes(p->partition); i++) {
         const sm_weight_class *c = sm_partition_weight_class(p->partition, i);
-        double elements = c->elements / train_degree(t, c->stored);
-        double held = elements * gradient_bytes(t);
         bool copy = c->tied && !sm_stage_tie_parted(&t->stage) && !owns_tied(t, layer);
         if (copy || c->fixed || train_degree(t, c->partial) <= 1) continue;
-        double copies = state_copies(t, c->partial), ways = train_degree(t, c->partial) / copies;
-        if (!t->setup->zero) bytes[SM_ALL_REDUCE] += held;
-        else if (copies > 1) bytes[SM_ALL_REDUCE] += held / ways;
-        if (t->setup->zero && ways > 1) {
-            bytes[SM_REDUCE_SCATTER] += held * (t->setup->zero == 2 ? passes(t) : 1);
-            bytes[SM_ALL_GATHER] += elements * weight_bytes(t);
-        }
+        add_row(t, c->partial, c->elements / train_degree(t, c->stored), bytes);
     }
 }
 
@@ -77,15 +77,9 @@ static void add_step_end(const sm_trainer *t, const sm_step_layer *layer, double
 static void add_filling(const sm_trainer *t, const sm_step_layer *layer, double *bytes) {
     for (int i = 0; t->setup->zero && i < layer->groups; i++) {
         const sm_gradient_group *g = &layer->group[i];
-        double copies = (double)sm_group_copies(&t->stage, g);
-        double ways = train_degree(t, g->partial) / copies;
-        assert((double)g->reduced * ways >= (double)g->elements);
-        double elements = (double)g->reduced * ways - (double)g->elements;
-        double filling = elements * gradient_bytes(t);
-        if (copies > 1) bytes[SM_ALL_REDUCE] += filling / ways;
-        if (ways <= 1) continue;
-        bytes[SM_REDUCE_SCATTER] += filling * (t->setup->zero == 2 ? passes(t) : 1);
-        bytes[SM_ALL_GATHER] += elements * weight_bytes(t);
+        double row = (double)sm_group_row(&t->stage, layer, i);
+        assert(row >= (double)g->elements);
+        add_row(t, g->partial, row - (double)g->elements, bytes);
     }
 }
 

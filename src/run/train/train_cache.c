@@ -1,9 +1,10 @@
 /* The cache of keys and values on a rank: pages with room for some positions of a sequence each
  * (Kwon et al., arXiv 2309.06180), one for all of them where nothing else is said. Ranks of context
  * hold a part of the places of every page. */
-#include <string.h>
 
 #include "train_parts.h"
+
+#include <assert.h>
 
 typedef struct cache {
     sm_local_block *block; /* [pages, places, ...] */
@@ -14,7 +15,7 @@ static sm_status make_room(const sm_trainer *t, const sm_task_list *l, int tenso
                            sm_error *err) {
     const sm_einsum *einsum;
     const sm_array *array = sm_task_list_array(l, tensor, &einsum);
-    if (!array) return sm_fail(err, SM_INTERNAL, "nothing reads the cache");
+    assert(array); /* something reads the cache */
     sm_layout layout = sm_layout_of(array);
     sm_local_block like = sm_task_list_block(l, tensor);
     sm_status status = SM_OK;

@@ -6,7 +6,6 @@
  * groups where there are groups; their s, over their sum where shares are normed, times a constant.
  */
 #include <math.h>
-#include <string.h>
 
 #include "train_parts.h"
 
@@ -128,7 +127,7 @@ void train_choose_back(train_call *c) {
     size_t experts = p->size[p->rank - 1], tokens = sm_local_block_count(p) / experts;
     float *to = c->out->data;
     const float *from = p->data, *slope = c->in[0].block->data;
-    memset(to, 0, sm_local_block_count(c->out) * sizeof *to);
+    train_clear(c->out);
     if (c->which) return;
     choosing r = choosing_of(c, experts, c->op->inputs > 1 ? c->input[1]->data : NULL);
     for (size_t n = 0; n < tokens; n++, from += experts, to += experts, slope += experts)
@@ -202,7 +201,7 @@ void train_combine_backward(train_call *c) {
         return;
     }
     float *to = c->out->data;
-    memset(to, 0, sm_local_block_count(c->out) * sizeof *to);
+    train_clear(c->out);
     for (size_t e = 0; e < r.own; e++)
         for (size_t n = 0; n < r.tokens; n++, slot += r.width)
             if (share_of(&r, n, e) > 0)

@@ -6,7 +6,6 @@
  * Hendrycks and Gimpel (arXiv 1606.08415, section 2). */
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "train_parts.h"
 
@@ -38,12 +37,6 @@ typedef struct expression {
 
 /* ---- shapes ---- */
 
-static int dim_at(const uint8_t *dim, int rank, int wanted) {
-    for (int d = 0; d < rank; d++)
-        if (dim[d] == wanted) return d;
-    return -1;
-}
-
 static void set_operand(expression *x, int i, const sm_local_block *b, const float *data,
                         float *slope) {
     const sm_program *program = x->c->list->program;
@@ -51,8 +44,8 @@ static void set_operand(expression *x, int i, const sm_local_block *b, const flo
     size_t stride = 1;
     x->operand[i] = (operand){.data = data, .slope = slope};
     for (int d = b->rank - 1; d >= 0; d--) {
-        int at = dim_at(out->dim, out->rank, x->c->op->as[i][d]);
-        if (at >= 0) x->operand[i].along[at] = b->size[d] > 1 ? stride : 0;
+        const uint8_t *at = memchr(out->dim, x->c->op->as[i][d], (size_t)out->rank);
+        if (at) x->operand[i].along[at - out->dim] = b->size[d] > 1 ? stride : 0;
         stride *= b->size[d];
     }
 }
@@ -557,7 +550,7 @@ sm_status train_expression_back(train_call *c, sm_error *err) {
         if (!wanted && !read) continue;
         set_operand(&x, i, b, read ? c->input[i]->data : NULL, wanted ? c->out->data : NULL);
     }
-    memset(c->out->data, 0, sm_local_block_count(c->out) * sizeof(float));
+    train_clear(c->out);
     const float *dy = c->in[0].block->data;
     float *last = x.slope[x.terms - 1];
     do {

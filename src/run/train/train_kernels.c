@@ -1,6 +1,5 @@
 /* The ops of the program on local blocks, forward and backward: a kernel for each operator that a
  * line may be. Matrix products are einsums of BLAS. */
-#include <string.h>
 
 #include "train_parts.h"
 
@@ -72,16 +71,12 @@ static size_t row_of(const train_call *c, const sm_local_block *table, const siz
     return here ? (before_it + word - first_word) * size[1] : SIZE_MAX;
 }
 
-static void clear(sm_local_block *b) {
-    memset(b->data, 0, sm_local_block_count(b) * sizeof(float));
-}
-
 /* Between rows of a table and those of positions, from `at` on. */
 static void look_up(train_call *c, const sm_local_block *table, const size_t *offset,
                     const sm_local_block *x, const size_t *at, bool back) {
     const size_t *size = x->size;
     float *row = x->data;
-    clear(c->out);
+    train_clear(c->out);
     for (size_t s = 0; s < size[0]; s++)
         for (size_t p = 0; p < size[1]; p++, row += size[2]) {
             size_t from = row_of(c, table, offset, at[0], s, at[1] + p);
@@ -116,7 +111,7 @@ static void tap(slid what, size_t channels, size_t taps, float *w, float *x, flo
 static void slide(train_call *c, slid what, const sm_local_block *w, const sm_local_block *x,
                   const sm_local_block *y) {
     size_t taps = w->size[w->rank - 1], channels = sm_local_block_count(w) / taps;
-    clear(c->out);
+    train_clear(c->out);
     for (size_t s = 0; s < y->size[0]; s++)
         for (size_t t = 0; t < y->size[1]; t++)
             for (size_t l = t + 1 < taps ? taps - 1 - t : 0; l < taps; l++) {
@@ -132,7 +127,7 @@ static void slide_on(train_call *c) {
     const sm_local_block *w = c->in[1].block, *past = c->in[2].block, *y = c->out;
     const train_feed *feed = c->t->feed;
     size_t taps = w->size[w->rank - 1], channels = sm_local_block_count(w) / taps;
-    clear(c->out);
+    train_clear(c->out);
     for (size_t s = 0; s < y->size[0]; s++) {
         size_t sequence = c->out_offset[0] + s;
         for (size_t l = 0; feed->count[sequence] && l < taps; l++) {
@@ -159,13 +154,14 @@ static void convolve_taps(train_call *c) { slide(c, TAPS, c->out, c->input[0], c
 /* ---- windows: row t has rows of x from t x step on; where they overlap their middle is t's ----
  */
 
-static void window(train_call *c, bool back) {
+static void window(train_call *c) {
+    const bool back = c->task->kind != SM_TASK_FORWARD;
     const sm_local_block *x = back ? c->out : c->in[0].block,
                          *wide = back ? c->in[0].block : c->out;
     size_t taps = wide->size[2], channels = wide->size[3];
     size_t step = c->line->step > 0 ? (size_t)c->line->step : 1;
     size_t beyond = step < taps ? (taps - 1) / 2 : 0; /* rows of zeros before the first */
-    clear(c->out);
+    train_clear(c->out);
     for (size_t i = 0; i < x->size[0] * wide->size[1] * taps; i++) {
         size_t line = i / taps, at = line % wide->size[1] * step + i % taps;
         if (at < beyond || at - beyond >= x->size[1]) continue;
@@ -175,10 +171,6 @@ static void window(train_call *c, bool back) {
         row_add(back ? of_wide : of_x, 1, channels, back ? of_x : of_wide);
     }
 }
-
-static void windows(train_call *c) { window(c, false); }
-
-static void windows_back(train_call *c) { window(c, true); }
 
 /* ---- adapters: the sum of a product and of what is added to it ---- */
 
@@ -206,12 +198,12 @@ static const kernels table[SM_OPERATOR_COUNT] = {
     [SM_OPERATOR_DISPATCH] = {train_dispatch, train_dispatch_backward, NULL},
     [SM_OPERATOR_COMBINE] = {train_combine, train_combine_backward, NULL},
     [SM_OPERATOR_CONV] = {convolve, convolve_input, convolve_taps},
-    [SM_OPERATOR_WINDOWS] = {windows, windows_back, NULL},
+    [SM_OPERATOR_WINDOWS] = {window, window, NULL},
     [SM_OPERATOR_TAKE] = {embed, embed_backward, embed_backward},
-    [SM_OPERATOR_APPEND] = {train_rows, train_rows_back, train_rows_back},
-    [SM_OPERATOR_PICK] = {train_rows, train_rows_back, NULL},
-    [SM_OPERATOR_VIEW] = {train_rows, train_rows_back, NULL},
-    [SM_OPERATOR_MEAN] = {train_rows, train_rows_back, NULL},
+    [SM_OPERATOR_APPEND] = {train_rows, train_rows, train_rows},
+    [SM_OPERATOR_PICK] = {train_rows, train_rows, NULL},
+    [SM_OPERATOR_VIEW] = {train_rows, train_rows, NULL},
+    [SM_OPERATOR_MEAN] = {train_rows, train_rows, NULL},
     [SM_OPERATOR_CROSS_ENTROPY] = {NULL, train_loss_backward, NULL},
 };
 

@@ -5,7 +5,6 @@
  * al., arXiv 2309.00071, section 3.2; llama3, its smooth form) or by a factor of each pair
  * (longrope, Ding et al., arXiv 2402.13753). */
 #include <math.h>
-#include <string.h>
 
 #include "train_parts.h"
 

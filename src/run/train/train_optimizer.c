@@ -5,7 +5,6 @@
 #include "train_parts.h"
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 /* Moments of the optimizer as they are stored between steps: in single precision, rounded to bf16,
  * or in 8 bits a number, block by block of 256 (Dettmers et al. 2021, arXiv 2110.02861, section 2):
@@ -97,34 +96,27 @@ static void train_moment_free(train_moment *m) {
     *m = (train_moment){.code = NULL};
 }
 
-/* first: a multiple of the block */
-static void train_moment_read(const sm_trainer *t, const train_moment *m, bool second, size_t first,
-                              size_t n, float *x) {
-    assert(first % BLOCK == 0);
-    switch (t->setup->optimizer) {
-    case SM_TRAIN_ADAM: memcpy(x, (const float *)m->code + first, n * sizeof *x); return;
-    case SM_TRAIN_ADAM_BF16: sm_elements_read(SM_ELEMENT_BF16, m->code, first, n, x); return;
-    case SM_TRAIN_ADAM_8BIT:
-        for (size_t i = 0; i < n; i += BLOCK)
-            read_block(&t->codes, second, (const uint8_t *)m->code + first + i,
-                       m->scale[(first + i) / BLOCK], n - i < BLOCK ? n - i : BLOCK, x + i);
-        return;
-    default: memset(x, 0, n * sizeof *x);
-    }
-}
+typedef enum moment { FIRST_MOMENT, SECOND_MOMENT } moment;
+typedef enum direction { READ, WRITE } direction;
 
-static void train_moment_write(const sm_trainer *t, train_moment *m, bool second, size_t first,
-                               size_t n, const float *x) {
+/* Between a moment as it is stored, from a multiple of the block on, and n numbers. */
+static void pass_moment(const sm_trainer *t, moment which, const train_moments *of, direction to,
+                        size_t first, size_t n, float *x) {
+    const train_moment *m = which == SECOND_MOMENT ? &of->second : &of->first;
+    const bool eight = t->setup->optimizer == SM_TRAIN_ADAM_8BIT;
+    const sm_element element =
+        t->setup->optimizer == SM_TRAIN_ADAM_BF16 ? SM_ELEMENT_BF16 : SM_ELEMENT_F32;
     assert(first % BLOCK == 0);
-    switch (t->setup->optimizer) {
-    case SM_TRAIN_ADAM: memcpy((float *)m->code + first, x, n * sizeof *x); return;
-    case SM_TRAIN_ADAM_BF16: sm_elements_write(SM_ELEMENT_BF16, m->code, first, n, x); return;
-    case SM_TRAIN_ADAM_8BIT:
-        for (size_t i = 0; i < n; i += BLOCK)
-            write_block(&t->codes, second, x + i, n - i < BLOCK ? n - i : BLOCK,
-                        (uint8_t *)m->code + first + i, &m->scale[(first + i) / BLOCK]);
-        return;
-    default: return;
+    if (!m->code) { /* plain descent has none */
+        if (to == READ) memset(x, 0, n * sizeof *x);
+    } else if (!eight && to == READ) sm_elements_read(element, m->code, first, n, x);
+    else if (!eight) sm_elements_write(element, m->code, first, n, x);
+    for (size_t i = 0; eight && i < n; i += BLOCK) {
+        size_t some = n - i < BLOCK ? n - i : BLOCK;
+        uint8_t *code = (uint8_t *)m->code + first + i;
+        float *scale = &m->scale[(first + i) / BLOCK];
+        if (to == READ) read_block(&t->codes, which, code, *scale, some, x + i);
+        else write_block(&t->codes, which, x + i, some, code, scale);
     }
 }
 
@@ -165,7 +157,8 @@ static size_t place_in_row(const sm_trainer *t, const sm_step_layer *layer, int 
     return part * g->reduced + half * g->chunk;
 }
 
-sm_status train_join_rows(sm_trainer *t, const sm_row_move *m, sm_error *err) {
+sm_status train_join_rows(void *context, const sm_row_move *m, sm_error *err) {
+    const sm_trainer *t = context;
     sm_communicator *over = row_group(t, m->axes, m->over, err);
     if (!over) return err && err->status ? err->status : SM_INTERNAL;
     const sm_local_block *from = m->from ? m->from : m->to;
@@ -244,12 +237,12 @@ static void update_in_parts(const sm_trainer *t, const train_adam *a, sm_gradien
         sm_elements_read(g->sum.element, g->sum.data, i, n, sum);
         sm_elements_read(own ? SM_ELEMENT_F32 : row->element, own ? m->weights : row->data, i, n,
                          weight);
-        train_moment_read(t, &m->first, false, i, n, first);
-        train_moment_read(t, &m->second, true, i, n, second);
+        pass_moment(t, FIRST_MOMENT, m, READ, i, n, first);
+        pass_moment(t, SECOND_MOMENT, m, READ, i, n, second);
         for (size_t k = 0; sgd && k < n; k++) weight[k] -= (float)(a->rate * a->scale) * sum[k];
         if (!sgd) adam_step(a, n, first, second, sum, weight);
-        train_moment_write(t, &m->first, false, i, n, first);
-        train_moment_write(t, &m->second, true, i, n, second);
+        pass_moment(t, FIRST_MOMENT, m, WRITE, i, n, first);
+        pass_moment(t, SECOND_MOMENT, m, WRITE, i, n, second);
         if (own) memcpy(m->weights + i, weight, n * sizeof *weight);
         else if (row->element != SM_ELEMENT_F32) round_at_random(seed, place + i, n, weight);
         sm_elements_write(row->element, row->data, i, n, weight);
@@ -305,20 +298,14 @@ static sm_status new_row(size_t n, sm_local_block *row, sm_error *err) {
 }
 
 /* This rank's chunk of a group, n numbers. */
-static void read_state(const sm_trainer *t, const sm_gradient_group *g, sm_train_part part,
-                       float *x) {
+static void pass_state(const sm_trainer *t, const sm_gradient_group *g, sm_train_part part,
+                       direction to, float *x) {
     const train_moments *m = g->state;
-    if (part == SM_TRAIN_VALUE) memcpy(x, m->weights, g->chunk * sizeof *x);
-    else if (part == SM_TRAIN_FIRST) train_moment_read(t, &m->first, false, 0, g->chunk, x);
-    else train_moment_read(t, &m->second, true, 0, g->chunk, x);
-}
-
-static void write_state(const sm_trainer *t, const sm_gradient_group *g, sm_train_part part,
-                        const float *x) {
-    train_moments *m = g->state;
-    if (part == SM_TRAIN_VALUE) memcpy(m->weights, x, g->chunk * sizeof *x);
-    else if (part == SM_TRAIN_FIRST) train_moment_write(t, &m->first, false, 0, g->chunk, x);
-    else train_moment_write(t, &m->second, true, 0, g->chunk, x);
+    if (part == SM_TRAIN_VALUE)
+        memcpy(to == READ ? x : m->weights, to == READ ? m->weights : x, g->chunk * sizeof *x);
+    else
+        pass_moment(t, part == SM_TRAIN_FIRST ? FIRST_MOMENT : SECOND_MOMENT, m, to, 0, g->chunk,
+                    x);
 }
 
 static sm_status group_out(sm_trainer *t, const sm_step_layer *layer, int group, sm_train_part part,
@@ -328,7 +315,7 @@ static sm_status group_out(sm_trainer *t, const sm_step_layer *layer, int group,
     size_t all = sm_group_row(&t->stage, layer, group);
     sm_status status = new_row(all, &row, err);
     if (!status && all > g->chunk) status = new_row(g->chunk, mine = &chunk, err);
-    if (!status) read_state(t, g, part, mine->data);
+    if (!status) pass_state(t, g, part, READ, mine->data);
     if (!status && mine == &chunk)
         status = sm_stage_gather(&t->stage, layer, group, mine, &row, err);
     if (!status) each_part(layer, group, block, &row, false);
@@ -369,7 +356,7 @@ sm_status train_state_in(sm_trainer *t, sm_step_layer *layer, sm_train_part part
         status = new_row(sm_group_row(&t->stage, layer, k), &row, err);
         if (status) return status;
         each_part(layer, k, block, &row, true);
-        write_state(t, g, part, (const float *)row.data + place_in_row(t, layer, k));
+        pass_state(t, g, part, WRITE, (float *)row.data + place_in_row(t, layer, k));
         sm_local_block_free(&row);
     }
     return status;

@@ -3,6 +3,8 @@
 #include "scalemodel/run_generate.h"
 #include "memory_account.h"
 
+#include <string.h>
+
 /* What kernels do to rows of numbers, written so that compilers make vector operations of
  * it without being allowed to reorder sums themselves. */
 /* y = exp(x - shift), within 2e-7 of itself; returns their sum. x - shift below -87.3 is taken as
@@ -195,6 +197,8 @@ size_t train_local_size(const sm_trainer *t, double whole, const sm_layout *layo
 void train_offsets(const sm_trainer *t, const sm_layout *layout, const sm_local_block *b,
                    size_t *offset);
 double train_degree(const sm_trainer *t, sm_axes axes);
+/* Is the rank at these coordinates the first of those of its stage that hold the same block? */
+bool train_is_first(const sm_layout *layout, const int *at);
 
 /* ---- train_data.c ---- */
 /* Word at a position of a sequence of the batch at hand. sequence: in the microbatch. */
@@ -225,6 +229,9 @@ sm_status train_pairs_told(sm_trainer *t, sm_error *err);
 size_t train_position(const sm_trainer *t, size_t sequence);
 
 /* ---- kernels: out is of the right size and holds anything; that of attention is zeroed ---- */
+static inline void train_clear(sm_local_block *b) {
+    memset(b->data, 0, sm_local_block_count(b) * sizeof(float));
+}
 sm_status train_forward_kernel(train_call *c, sm_error *err);
 sm_status train_input_kernel(train_call *c, sm_error *err);
 sm_status train_weight_kernel(train_call *c, sm_error *err);
@@ -240,7 +247,6 @@ void train_choose(train_call *c);
 void train_choose_back(train_call *c);
 /* Arrays behind each other, rows left out, views, means; the gradient of input `which`. */
 void train_rows(train_call *c);
-void train_rows_back(train_call *c);
 void train_dispatch(train_call *c);
 void train_dispatch_backward(train_call *c);
 void train_combine(train_call *c);
@@ -262,6 +268,8 @@ sm_status train_ring_backward(train_call *c, sm_error *err);
 
 /* ---- train_setup.c ---- */
 sm_status train_check_model(const sm_train_setup *s, bool serving, sm_error *err);
+/* Parts that the sequences of a batch, or of a pass, are dealt out to. */
+int train_batch_ways(const sm_train_setup *s);
 /* The mesh and its groups. */
 sm_status train_mesh_new(sm_trainer *t, sm_error *err);
 
@@ -317,7 +325,7 @@ double train_norm_share(const sm_trainer *t); /* sum of squares, shared out over
 sm_status train_update(sm_trainer *t, double rate, double scale, sm_error *err);
 /* What a group's rows are packed from, unpacked to and updated by. */
 void train_row_call(sm_trainer *t, const sm_call *c);
-sm_status train_join_rows(sm_trainer *t, const sm_row_move *m, sm_error *err);
+sm_status train_join_rows(void *context, const sm_row_move *m, sm_error *err);
 /* The weights of a layer as the optimizer has them, or a moment of Adam of them, between blocks of
  * single precision as the weights lie and where they are kept. Made by every rank that holds the
  * layer. */
@@ -330,8 +338,9 @@ sm_status train_state_in(sm_trainer *t, sm_step_layer *layer, sm_train_part part
 
 /* ---- train_step.c ---- */
 /* The block is taken, and lives until it has arrived. */
-sm_status train_send(sm_trainer *t, int stage, int tag, sm_local_block *block, sm_error *err);
-sm_status train_receive(sm_trainer *t, int stage, int tag, sm_local_block *block, sm_error *err);
+sm_status train_send(void *context, int stage, int tag, bool backward, sm_local_block *block,
+                     sm_error *err);
+sm_status train_receive(void *context, int stage, int tag, sm_local_block *block, sm_error *err);
 /* The actions of a stage (NULL: all microbatches), and its messages to their end. */
 sm_status train_run_stage(sm_trainer *t, const sm_train_action *action, int n, sm_error *err);
 sm_status train_add_loss(sm_trainer *t, const sm_program *b, const sm_local_block *sums,
@@ -351,7 +360,7 @@ void train_kernel_took(sm_trainer *t, const sm_op *op, double begun_s, double in
 void train_kernel_moved(sm_trainer *t, int tensor, bool gradient, sm_collective op, double bytes,
                         double seconds);
 /* sm_local_block_step of an array of the task at hand, counted. */
-sm_status train_move(sm_trainer *t, const sm_move_call *move, sm_local_block *result,
+sm_status train_move(void *context, const sm_move_call *move, sm_local_block *result,
                      sm_error *err);
 void train_outside_took(sm_trainer *t, train_outside what, double seconds);
 /* The same with its collectives since `before`, which are counted for themselves: returns what is

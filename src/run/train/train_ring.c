@@ -10,7 +10,6 @@
  * which no key may be seen is passed on all the same. */
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "train_parts.h"
 #include "einsum_parts.h"
@@ -260,8 +259,7 @@ static sm_status make_rooms(ring *r, sm_error *err) {
 static sm_status make_rows(ring *r, sm_error *err) {
     size_t rows = attention_row_count(&r->at);
     sm_local_block *log_sums = &r->c->saved->log_sums;
-    if (!log_sums->data || sm_local_block_count(log_sums) != rows)
-        return sm_fail(err, SM_INTERNAL, "the sums of attention were not kept for its backward");
+    assert(log_sums->data && sm_local_block_count(log_sums) == rows);
     r->row[0] = log_sums->data;
     r->row[1] = memory_new((rows + 1) * sizeof *r->row[1]);
     r->at.room = memory_new(attention_room_count(&r->at) * sizeof *r->at.room + 1);
@@ -331,8 +329,7 @@ sm_status train_ring_backward(train_call *c, sm_error *err) {
     for (int i = 0; i < c->op->inputs; i++) /* those of the blocks, stage by stage */
         r.at.d[attention_array_of(r.at.program, c->op, i)] = &c->out[i];
     r.at.d[OUT] = c->in[c->op->inputs].block;
-    if (!made->data || sm_local_block_count(made) != sm_local_block_count(r.at.d[OUT]))
-        return sm_fail(err, SM_INTERNAL, "the result of attention was not kept for its backward");
+    assert(made->data && sm_local_block_count(made) == sm_local_block_count(r.at.d[OUT]));
     r.at.x[OUT] = made;
     if (made->element == SM_ELEMENT_F32) return run(&r, err);
     sm_status status = local_block_raw(SM_ELEMENT_F32, made->rank, made->size, &wide, err);

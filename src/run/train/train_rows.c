@@ -2,7 +2,6 @@
  * read in another shape (view), or their mean is taken. Each is linear: row h of an operand goes to
  * row g of the result, times a factor, and the gradient of g comes back the same way. */
 #include <math.h>
-#include <string.h>
 
 #include "train_parts.h"
 
@@ -80,19 +79,12 @@ static void pass_rows(const train_call *c, int operand, const train_array *read,
     }
 }
 
-static train_array cleared(const train_call *c) {
-    train_array own = {.block = c->out};
-    memcpy(own.offset, c->out_offset, sizeof own.offset);
-    memset(c->out->data, 0, sm_local_block_count(c->out) * sizeof(float));
-    return own;
-}
-
 void train_rows(train_call *c) {
-    const train_array made = cleared(c);
-    for (int i = 0; i < c->op->inputs; i++) pass_rows(c, i, &c->in[i], &made, false);
-}
-
-void train_rows_back(train_call *c) {
-    const train_array read = cleared(c);
-    pass_rows(c, c->which, &read, &c->in[0], true);
+    const bool back = c->task->kind != SM_TASK_FORWARD;
+    train_array out = {.block = c->out};
+    memcpy(out.offset, c->out_offset, sizeof out.offset);
+    train_clear(c->out);
+    for (int i = 0; i < c->op->inputs; i++)
+        if (!back || i == c->which)
+            pass_rows(c, i, back ? &out : &c->in[i], back ? &c->in[0] : &out, back);
 }

@@ -6,7 +6,6 @@
 #include <assert.h>
 #include <cblas.h>
 #include <math.h>
-#include <string.h>
 
 #include "einsum_parts.h"
 #include "train_parts.h"
@@ -394,7 +393,7 @@ static sm_status states_kept(scan *x, sm_local_block **kept, sm_error *err) {
     sm_status status = SM_OK;
     for (int s = 0; !status && s < x->states; s++) {
         int tensor = x->c->list->program->tensor_of[x->array[x->state[s]]];
-        if (tensor < 0) return sm_fail(err, SM_INTERNAL, "a state is no array of its program");
+        assert(tensor >= 0);
         kept[s] = &x->c->saved->value[tensor];
         sm_local_block like = x->value[x->state[s]];
         like.size[0] = x->c->t->feed->slots;
@@ -436,7 +435,7 @@ sm_status train_scan(train_call *c, sm_error *err) {
     scan x;
     sm_local_block *kept[MOST_STATES] = {NULL};
     bool serving = c->t->serving;
-    memset(c->out->data, 0, sm_local_block_count(c->out) * sizeof(float));
+    train_clear(c->out);
     sm_status status = begin(&x, c, false, err);
     if (!status && serving) status = states_kept(&x, kept, err);
     float *states = status ? NULL : sm_calloc(x.state_count + 1, sizeof *states);

@@ -1,5 +1,4 @@
 /* What can be run, and a training job on one rank. */
-#include <string.h>
 
 #include "train_parts.h"
 
@@ -16,12 +15,12 @@ void sm_train_setup_defaults(sm_train_setup *s) {
     for (int a = 0; a < SM_AXIS_COUNT; a++) s->degree[a] = 1;
 }
 
-static int batch_ways(const sm_train_setup *s) {
+int train_batch_ways(const sm_train_setup *s) {
     return s->degree[SM_AXIS_DATA] * s->degree[SM_AXIS_FSDP] * s->degree[SM_AXIS_EXPERT];
 }
 
 int sm_train_setup_microbatches(const sm_train_setup *s) {
-    return s->sequences / (s->microbatch * batch_ways(s));
+    return s->sequences / (s->microbatch * train_batch_ways(s));
 }
 
 int sm_train_setup_ranks(const sm_train_setup *s) {
@@ -137,11 +136,11 @@ static sm_status check_pairs(const sm_train_setup *s, sm_error *err) {
 static sm_status check_batch(const sm_train_setup *s, sm_error *err) {
     if (s->tokens < 1 || s->sequences < 1 || s->microbatch < 1)
         return sm_fail(err, SM_BAD_INPUT, "a batch needs at least one sequence of one token");
-    if (s->microbatch > s->sequences || s->sequences % (batch_ways(s) * s->microbatch))
+    if (s->microbatch > s->sequences || s->sequences % (train_batch_ways(s) * s->microbatch))
         return sm_fail(err, SM_BAD_INPUT,
                        "a batch of %d sequences does not divide into microbatches of %d on %d "
                        "replicas",
-                       s->sequences, s->microbatch, batch_ways(s));
+                       s->sequences, s->microbatch, train_batch_ways(s));
     if (s->pairs) return check_pairs(s, err);
     if (s->data_bytes < (size_t)s->tokens + 2)
         return sm_fail(err, SM_BAD_INPUT, "%zu bytes of text are too few for sequences of %d",
@@ -219,7 +218,7 @@ static sm_status begin(sm_trainer *t, sm_error *err) {
     status = train_peer_new(t, err);
     if (!status) status = train_state_copies_new(t, err);
     if (status) return status;
-    t->extent.sequences = (double)t->setup->microbatch * batch_ways(t->setup);
+    t->extent.sequences = (double)t->setup->microbatch * train_batch_ways(t->setup);
     status = train_pairs_new(t, err);
     if (!status) status = train_programs_new(t, err);
     return status ? status : train_layers_new(t, err);

@@ -3,7 +3,6 @@
 #include "einsum_parts.h"
 #include "train_parts.h"
 #include <assert.h>
-#include <string.h>
 
 /* Weights that two stages of a pipeline hold: all of them under dualpipe, which keeps the model
  * twice, and an embedding that is the unembedding too where the pipeline parts the two. At the end
@@ -212,8 +211,9 @@ static bool is_kept(const sm_trainer *t, const sm_task_list *p, int number, int 
     return is_weight(p, tensor) && !p->program->still && !copy && moments;
 }
 
-static void describe(const sm_trainer *t, const sm_task_list *p, int layer, int tensor,
-                     sm_train_part part, sm_train_array *out) {
+/* Returns its layout. */
+static sm_layout describe(const sm_trainer *t, const sm_task_list *p, int layer, int tensor,
+                          sm_train_part part, sm_train_array *out) {
     const sm_einsum *einsum;
     const sm_array *array = sm_task_list_array(p, tensor, &einsum);
     *out = (sm_train_array){.layer = layer,
@@ -228,6 +228,7 @@ static void describe(const sm_trainer *t, const sm_task_list *p, int layer, int 
     while (out->array < out->lines->arrays && p->program->tensor_of[out->array] != of) out->array++;
     for (int d = 0; d < array->rank; d++)
         out->size[d] = (size_t)einsum->index[array->dim[d].index].size;
+    return sm_layout_of(array);
 }
 
 static size_t count_of(const sm_train_array *a) {
@@ -249,12 +250,14 @@ static void block_at(const sm_trainer *t, const sm_layout *layout, const sm_trai
     }
 }
 
-/* Of ranks that hold the same block the first one sends it. */
-static bool sends(const sm_trainer *t, const sm_layout *layout, const int *at, int stage) {
-    if (at[TRAIN_PIPELINE] != stage) return false;
+bool train_is_first(const sm_layout *layout, const int *at) {
     for (int a = 0; a < TRAIN_PIPELINE; a++)
-        if (layout->dim[a] < 0 && t->mesh->mesh.axis[a].size > 1 && at[a] > 0) return false;
+        if (layout->dim[a] < 0 && at[a] > 0) return false;
     return true;
+}
+
+static bool sends(const sm_layout *layout, const int *at, int stage) {
+    return at[TRAIN_PIPELINE] == stage && train_is_first(layout, at);
 }
 
 static void put_box(sm_train_array *a, const void *block, const size_t *size,
@@ -318,7 +321,7 @@ static sm_status collect(sm_trainer *t, const sm_layout *layout, int stage,
         int at[SM_MAX_AXES] = {0};
         size_t size[SM_MAX_RANK], offset[SM_MAX_RANK];
         coordinates_of(&t->mesh->mesh, all, rank, at);
-        if (!sends(t, layout, at, stage)) continue;
+        if (!sends(layout, at, stage)) continue;
         block_at(t, layout, a, at, size, offset);
         if (rank == t->world->rank) put_box(a, own->data, size, offset);
         else status = receive_block(t, rank, size, offset, a, err);
@@ -331,7 +334,7 @@ static sm_status save_array(sm_trainer *t, sm_train_array *a, const sm_layout *l
                             sm_error *err) {
     int stage = stage_of(t, a->layer);
     if (t->world->rank != a->owner)
-        return sends(t, layout, t->mesh->at, stage) ? send_block(t, own, a->owner, err) : SM_OK;
+        return sends(layout, t->mesh->at, stage) ? send_block(t, own, a->owner, err) : SM_OK;
     a->data = sm_malloc(count_of(a) * sizeof(float) + 1);
     if (!a->data) return sm_fail_memory(err);
     sm_status status = collect(t, layout, stage, own, a, err);
@@ -376,7 +379,6 @@ static sm_status fill_blocks(sm_trainer *t, sm_step_layer *layer, sm_train_part 
 static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, double *load, bool lists,
                             sm_train_visit visit, void *context, sm_error *err) {
     const sm_task_list *p = piece_of(t, number);
-    const sm_einsum *einsum;
     blocks b = {.own = false};
     int owner = deal_out(t, number, load);
     sm_status status =
@@ -384,8 +386,7 @@ static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, doubl
     for (int i = 0; !status && i < p->program->tensors; i++) {
         sm_train_array a;
         if (!is_kept(t, p, number, i, part)) continue;
-        sm_layout layout = sm_layout_of(sm_task_list_array(p, i, &einsum));
-        describe(t, p, number, i, part, &a);
+        sm_layout layout = describe(t, p, number, i, part, &a);
         a.owner = owner;
         status = lists ? visit(&a, context, err)
                        : save_array(t, &a, &layout, &b.block[i], visit, context, err);
@@ -459,18 +460,14 @@ static sm_status load_stored(sm_trainer *t, sm_train_array *a, const sm_layout *
 static sm_status load_copy(sm_trainer *t, sm_train_part part, sm_local_block *copy,
                            sm_train_visit find, void *context, sm_error *err) {
     const sm_task_list *p = piece_of(t, -1);
-    const sm_einsum *einsum;
     sm_train_array a;
-    int tensor = sm_task_list_matrix(p);
-    sm_layout layout = sm_layout_of(sm_task_list_array(p, tensor, &einsum));
-    describe(t, p, -1, tensor, part, &a);
+    sm_layout layout = describe(t, p, -1, sm_task_list_matrix(p), part, &a);
     return load_array(t, &a, &layout, copy, find, context, err);
 }
 
 static sm_status load_layer(sm_trainer *t, sm_step_layer *layer, sm_train_part part,
                             sm_train_visit find, void *context, sm_error *err) {
     const sm_task_list *p = layer->list;
-    const sm_einsum *einsum;
     blocks b = {.own = false};
     bool here = part == SM_TRAIN_VALUE && (!t->setup->stored || t->serving);
     sm_status status = here ? SM_OK : empty_blocks(layer, &b, err);
@@ -481,8 +478,7 @@ static sm_status load_layer(sm_trainer *t, sm_step_layer *layer, sm_train_part p
         if (sm_stage_tie_parted(&t->stage) && p->program->tensor[i].tied)
             status = load_copy(t, part, to, find, context, err);
         if (status || !is_kept(t, p, layer->number, i, part)) continue;
-        sm_layout layout = sm_layout_of(sm_task_list_array(p, i, &einsum));
-        describe(t, p, layer->number, i, part, &a);
+        sm_layout layout = describe(t, p, layer->number, i, part, &a);
         status = load_stored(t, &a, &layout, to, find, context, err);
     }
     if (!status && b.own) status = train_state_in(t, layer, part, b.block, err);

@@ -4,7 +4,6 @@
 #include "train_parts.h"
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 /* Cross-entropy over a sharded vocabulary. The loss of a token is log S - x[target] with S the sum
  * of exp(x) over the vocabulary; S is the array that the program calls loss: a sum in double
@@ -101,7 +100,10 @@ static sm_status free_arrived(sm_trainer *t, sm_error *err) {
     return status;
 }
 
-sm_status train_send(sm_trainer *t, int stage, int tag, sm_local_block *block, sm_error *err) {
+sm_status train_send(void *context, int stage, int tag, bool backward, sm_local_block *block,
+                     sm_error *err) {
+    sm_trainer *t = context;
+    (void)backward; /* the tag says it too */
     sm_communicator *c = pipeline(t);
     sm_status status = free_arrived(t, err);
     assert(t->messages < t->stage.room);
@@ -113,7 +115,8 @@ sm_status train_send(sm_trainer *t, int stage, int tag, sm_local_block *block, s
                                   tag, &m->handle, err);
 }
 
-sm_status train_receive(sm_trainer *t, int stage, int tag, sm_local_block *block, sm_error *err) {
+sm_status train_receive(void *context, int stage, int tag, sm_local_block *block, sm_error *err) {
+    sm_trainer *t = context;
     sm_communicator *c = pipeline(t);
     sm_request_handle handle = {{NULL}};
     double begun_s = sm_clock_s();

@@ -1,7 +1,6 @@
 /* Where the time of a step goes, op by op and collective by collective: seconds by a small key
  * while the step runs, folded over pieces when somebody asks. */
 #include <assert.h>
-#include <string.h>
 
 #include "train_parts.h"
 
@@ -119,7 +118,8 @@ void train_kernel_took(sm_trainer *t, const sm_op *op, double begun_s, double in
           &(train_took){.key = key_at_hand(t, t->busy->op), .seconds = seconds, .calls = 1});
 }
 
-sm_status train_move(sm_trainer *t, const sm_move_call *m, sm_local_block *result, sm_error *err) {
+sm_status train_move(void *context, const sm_move_call *m, sm_local_block *result, sm_error *err) {
+    sm_trainer *t = context;
     const sm_step *step = m->step;
     const sm_communicator *over = NULL;
     if (t->busy && step->kind == SM_STEP_COLLECTIVE) {

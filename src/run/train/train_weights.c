@@ -4,7 +4,6 @@
 #include "train_parts.h"
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 /* Blocks of the training runtime: sizes and places under a layout, moves, sums. */
 
@@ -86,9 +85,7 @@ static bool in_single(const sm_text_lines *l, const sm_op *op) {
 }
 
 static bool has(const sm_tensor *t, int dim) {
-    for (int d = 0; d < t->rank; d++)
-        if (t->dim[d] == dim) return true;
-    return false;
+    return memchr(t->dim, dim, (size_t)t->rank) != NULL;
 }
 
 typedef enum side { BATCH, INPUTS, OUTPUTS, SIDES } side;
@@ -185,7 +182,7 @@ static sm_status new_weight(sm_trainer *t, sm_step_layer *layer, int tensor, sm_
     int operand = 0;
     const sm_tensor *w = &layer->list->program->tensor[tensor];
     const sm_program_task *task = sm_task_list_reader(layer->list, tensor, &operand);
-    if (!task) return sm_fail(err, SM_INTERNAL, "nothing reads the weight %s", w->name);
+    assert(task);        /* something reads every weight */
     int number = tensor; /* as without adapters */
     for (int i = 0; i < tensor && !w->adapter; i++)
         number -= layer->list->program->tensor[i].adapter != SM_ADAPTER_NONE;
