@@ -64,7 +64,6 @@ void sm_put_parts(sm_report *r, sm_data *object, const sm_checked *c);
 void sm_put_by_quantity(sm_report *r, const sm_validation *v, sm_data *summary);
 
 void sm_put_error_stats(sm_report *r, sm_data *object, const sm_error_stats *s);
-const char *sm_signed_percent(sm_report *r, double fraction); /* +12.3 % */
 /* Its id, or FILE:LINE where rows of several files would be confused. */
 const char *sm_row_name(sm_report *r, const sm_validation *v, const sm_checked *c);
 void sm_put_row_id(sm_report *r, sm_data *object, const sm_validation *v, const sm_checked *c);
