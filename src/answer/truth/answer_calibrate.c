@@ -24,15 +24,12 @@ typedef struct sm_fitting {
 
 /* The measured rows that constants are fitted to. */
 
-/* As `validate` keeps them out of its statistics. */
+/* What `validate` keeps out of its statistics, and what it counts but no constant should follow: of
+ * quality C is what states too little, or contradicts itself. */
 static bool is_apart(const sm_truth_row *row, bool all, bool serving) {
-    const sm_training_row *t = &row->of.training;
-    if (!(row->measured_s > 0.0)) return true;
+    if (!(row->measured_s > 0.0) || sm_row_apart(row, all)) return true;
     if (row->kind != SM_TRUTH_TRAINING) return row->kind == SM_TRUTH_INFERENCE && !serving;
-    if (t->oom) return true;
-    if (all) return false;
-    return t->duplicate_of[0] || strcmp(t->quality, "C") == 0 ||
-           (t->task[0] && strcmp(t->task, "pretrain") != 0);
+    return !all && strcmp(row->of.training.quality, "C") == 0;
 }
 
 static bool is_named_software(const sm_fitting *q, const sm_truth *truth, size_t files) {

@@ -9,7 +9,7 @@
 /* Fine-tuning keeps other states than training from scratch does. */
 static bool is_priced(const sm_checked *c) {
     return c->row->kind == SM_TRUTH_TRAINING && !c->p.unknown && c->p.memory.total > 0.0 &&
-           (!c->row->of.training.task[0] || strcmp(c->row->of.training.task, "pretrain") == 0);
+           !sm_row_tunes(c->row);
 }
 
 /* ---- verdicts ---- */

@@ -33,6 +33,14 @@ sm_status sm_validation_read(sm_validation *v, sm_error *err);
 sm_status sm_override_check(const sm_validation *v, sm_error *err);
 const sm_calibration *sm_override_for(const sm_validation *v, const sm_truth_row *row);
 
+/* Of a row of training: is it of fine-tuning, not of training from scratch? */
+static inline bool sm_row_tunes(const sm_truth_row *row) {
+    return row->of.training.task[0] && strcmp(row->of.training.task, "pretrain") != 0;
+}
+/* Why a row is no step of pretraining of its own, as statistics and fits want it; NULL: it is, or
+ * is not of training. all: repeated rows and fine-tuning count. */
+const char *sm_row_apart(const sm_truth_row *row, bool all);
+
 /* Of the rows that these indices name. */
 sm_error_stats sm_stats_of(const sm_validation *v, const size_t *index, size_t n);
 
