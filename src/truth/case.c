@@ -150,7 +150,7 @@ static void predict(sm_truth_case *c, const sm_calibration *calibration, sm_pred
                                 .sequence = t->seq_len,
                                 .d_model = t->model.d_model,
                                 .layers = t->model.layers,
-                                .experts = t->model.n_experts > 0};
+                                .experts = t->model.experts > 0};
     sm_calibration_step_interval(out->calibration, c->chip, &step, out->expected_s, &out->low_s,
                                  &out->high_s);
 }

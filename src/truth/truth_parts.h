@@ -1,7 +1,6 @@
 /* Private to truth: a training row turned into a job and a plan. */
 #pragma once
 #include "row_model.h"
-#include "scalemodel/truth.h"
 #include <float.h>
 
 static inline int or_else(int stated, int otherwise) { return stated > 0 ? stated : otherwise; }

@@ -4,7 +4,6 @@
 #include "scalemodel/load.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct sm_fitting {
     sm_calibrate_question in;

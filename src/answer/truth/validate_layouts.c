@@ -27,7 +27,7 @@ static sm_member *training_members(const sm_validation *v, size_t *n) {
         /* sources try numbers of heads under one name */
         const char *key =
             sm_arena_printf(v->arena, "%s\n%s\n%d\n%s\n%d\n%.0f\n%s", c->row->source, t->model.name,
-                            t->model.n_heads, c->chip, t->chips, t->seq_len, t->precision_class);
+                            t->model.heads, c->chip, t->chips, t->seq_len, t->precision_class);
         if (!key) return NULL;
         m[(*n)++] = (sm_member){key, v->index[i]};
     }

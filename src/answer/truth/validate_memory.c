@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Fine-tuning keeps other states than training from scratch does. */
 static bool is_priced(const sm_checked *c) {

@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { USUAL_DIMENSIONS = 5, USUAL_GROUPS = 12 };
 

@@ -1,6 +1,8 @@
 /* validated: what the parts of the answer about measured rows share: the rows, each with what is
  * predicted for it. */
 #pragma once
+#include <string.h>
+
 #include "question.h"
 #include "scalemodel/io.h"
 

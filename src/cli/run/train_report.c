@@ -26,18 +26,18 @@ static void tell_model(const sm_model *m, sm_training_row *t) {
     t->model.layers = m->L;
     t->model.d_model = m->D;
     t->model.vocab = m->V;
-    t->model.n_heads = last->N;
-    t->model.n_kv_heads = last->K;
+    t->model.heads = last->N;
+    t->model.kv_heads = last->K;
     t->model.d_head = last->H;
-    t->model.gated = SM_YES;
+    t->model.gated_mlp = SM_YES;
     t->model.tied = m->tied ? SM_YES : SM_NO;
     if (first->E == 0) t->model.d_ff = first->F;
     if (last->E == 0) return;
-    t->model.n_experts = last->E;
-    t->model.experts_per_token = last->k_top;
+    t->model.experts = last->E;
+    t->model.top_k = last->k_top;
     t->model.d_ff_expert = last->F_expert;
     t->model.shared_experts = last->E_shared;
-    while (m->kind[m->layer[t->model.n_dense_layers]].E == 0) t->model.n_dense_layers++;
+    while (m->kind[m->layer[t->model.first_dense_layers]].E == 0) t->model.first_dense_layers++;
 }
 
 static sm_status train_record(sm_report *r, const train_run *q, double step_s, sm_error *err) {
