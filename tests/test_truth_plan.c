@@ -43,8 +43,7 @@ static sm_prediction predicted(const sm_truth_row *row) {
     assert_int_equal(sm_truth_case_new(row, &c, &err), SM_OK);
     sm_truth_predict(c, NULL, &p);
     if (p.unknown) {
-        why[0] = 0;
-        strncat(why, p.unknown, sizeof why - 1);
+        snprintf(why, sizeof why, "%s", p.unknown);
         p.unknown = why;
     }
     sm_truth_case_free(c);
