@@ -249,7 +249,7 @@ static void predict(fit *f, fold_kind kind, int fold) {
 static bool same_chip(const fit *f, const step *a, const step *b) {
     return f->h.cell[a->cell].group[CHIP] == f->h.cell[b->cell].group[CHIP];
 }
-static bool has_experts(const step *s) { return s->row->of.training.model.n_experts > 0; }
+static bool has_experts(const step *s) { return s->row->of.training.model.experts > 0; }
 /* Models of a fold are within a factor of two of one another, those that stay without beyond FAR of
  * its first. */
 #define FAR 8.0
@@ -486,7 +486,7 @@ static double other_three_of(const step *s, fold_kind kind) { return (void)kind,
 static bool is_a(const step *s) {
     return s->large && strcmp(s->row->of.training.quality, "A") == 0;
 }
-static bool is_sparse(const step *s) { return is_a(s) && s->row->of.training.model.n_experts > 0; }
+static bool is_sparse(const step *s) { return is_a(s) && s->row->of.training.model.experts > 0; }
 static bool is_large(const step *s) { return s->large; }
 
 static double error_of(const step *s, residual_at of, fold_kind kind) {
@@ -564,12 +564,12 @@ static bool is_beyond(const fit *f, const step *s) {
         high.d_model = fmax(high.d_model, o->model.d_model);
         low.layers = fmin(low.layers, o->model.layers);
         high.layers = fmax(high.layers, o->model.layers);
-        high.experts = high.experts || o->model.n_experts > 0;
+        high.experts = high.experts || o->model.experts > 0;
     }
     return t->chips < low.chips || t->chips > high.chips || t->seq_len < low.sequence ||
            t->seq_len > high.sequence || t->model.d_model < low.d_model ||
            t->model.d_model > high.d_model || t->model.layers < low.layers ||
-           t->model.layers > high.layers || (t->model.n_experts > 0 && !high.experts);
+           t->model.layers > high.layers || (t->model.experts > 0 && !high.experts);
 }
 
 /* The share of rows of quality A, of those within or beyond the range of other sources, inside the
@@ -636,7 +636,7 @@ static double median_tau(fit *f, residual_at of, fold_kind kind, double apart) {
         for (size_t k = i; k < f->n; k++) {
             const sm_training_row *o = &f->step[k].row->of.training;
             if (f->step[k].source != f->step[i].source || f->step[k].cell != f->step[i].cell ||
-                o->chips != t->chips || o->model.n_heads != t->model.n_heads ||
+                o->chips != t->chips || o->model.heads != t->model.heads ||
                 o->seq_len < t->seq_len || o->seq_len > t->seq_len ||
                 strcmp(o->model.name, t->model.name) != 0 ||
                 strcmp(o->precision_class, t->precision_class) != 0)
@@ -795,7 +795,7 @@ static bool write_rows(const fit *f, const char *path) {
         const step *s = &f->step[i];
         const cell *c = &f->h.cell[s->cell];
         fprintf(out, "%s\t%s\t%s\t%s\t%d\t%d", s->row->id, c->chip->name, c->software,
-                s->row->of.training.quality, s->large, s->row->of.training.model.n_experts);
+                s->row->of.training.quality, s->large, s->row->of.training.model.experts);
         for (int k = 0; k < FOLD_KINDS; k++) fprintf(out, "\t%.4f", expm1(s->own[k]));
         for (int k = 0; k < FOLD_KINDS; k++) fprintf(out, "\t%.4f", expm1(s->usual[k]));
         fprintf(out, "\t%.3f\t%s\n", s->far, s->row->source);
@@ -889,7 +889,7 @@ static extent extent_of(fit *f, int chip, int software, residual_at of) {
         seen[s->source] = true;
         if (t->year > 0 && t->year < e.first_year) e.first_year = t->year;
         if (t->year > e.last_year) e.last_year = t->year;
-        e.experts = e.experts || t->model.n_experts > 0;
+        e.experts = e.experts || t->model.experts > 0;
         e.narrow = e.narrow || sm_dtype_bytes(SM_FP8) >= 1.0 * (strstr(t->precision_class, "fp8") ||
                                                                 strstr(t->precision_class, "fp4"));
         f->scratch[e.rows++] = error_of(s, of, SOURCE_OUT);

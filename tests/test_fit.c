@@ -114,10 +114,10 @@ static sm_truth_row step(const char *name, int width, int layers, int chips, int
     t->model.layers = layers;
     t->model.d_model = width;
     t->model.d_ff = 4 * width;
-    t->model.n_heads = t->model.n_kv_heads = width / 128;
+    t->model.heads = t->model.kv_heads = width / 128;
     t->model.d_head = 128;
     t->model.vocab = 32000;
-    t->model.gated = SM_NO;
+    t->model.gated_mlp = SM_NO;
     t->model.tied = SM_NO;
     t->chips = t->devices = chips;
     t->chips_per_node = 8;

@@ -257,6 +257,53 @@ static void tables_stand_where_their_rows_begin(void **state) {
     sm_report_free(r);
 }
 
+static void is_row(const sm_table *t, size_t row, const char *const *cells) {
+    for (size_t i = 0; i < t->columns; i++) assert_string_equal(t->cells[row][i], cells[i]);
+}
+
+static void numbers_of_a_row_are_shown_in_the_unit_of_their_column(void **state) {
+    const bool yes = true, no = false; /* true alone is an int */
+    (void)state;
+    sm_report *r = sm_report_new();
+    sm_table *t = sm_page_table(
+        r, NULL, "<name|>{s}a|>{B}b|>{B/s}c|>{$}d|>{%}e|>{+%}f|>{n}g|>{=}h|>{#}i|>j|<k");
+    assert_int_equal(t->columns, 12);
+    assert_string_equal(t->heads[5], "e");
+    assert_string_equal(t->units[3], "B/s");
+    sm_page_row(r, t, "x", 559e-6, 2147483648.0, 459e9, 1.23e6, 0.453, -0.2, 7e9, 12345678, 1.5,
+                2048, yes);
+    is_row(t, 0,
+           (const char *[]){"x", "559 us", "2.15 GB", "459 GB/s", "$1.23M", "45.3 %", "-20.0 %",
+                            "7B", "12345678", "1.5", "2048", "yes"});
+    const double none = NAN;
+    sm_page_row(r, t, "y", none, none, none, none, none, none, none, none, none, "text", no);
+    is_row(t, 1, (const char *[]){"y", "-", "-", "-", "-", "-", "-", "-", "-", "-", "text", "no"});
+    sm_report_free(r);
+}
+
+static void lists_are_rows_of_the_data_and_of_the_page(void **state) {
+    const bool yes = true, no = false;
+    const double none = NAN;
+    (void)state;
+    sm_report *r = sm_report_new();
+    sm_listing list = sm_page_list(r, r->data, "steps", "Steps",
+                                   "op<what|time.mean>{s}time|>{%}share|n|time.fits>fits");
+    assert_int_equal(list.table->columns, 4);
+    sm_data *first = sm_list_row(&list, true, "a", 0.002, 0.5, 3, yes);
+    sm_put(r, first, "more", "of this row");
+    assert_non_null(sm_list_row(&list, false, "b", none, 0.5, 4, no));
+    assert_int_equal(list.table->rows, 1);
+    is_row(list.table, 0, (const char *[]){"a", "2 ms", "50 %", "yes"});
+    char *text;
+    size_t n;
+    assert_int_equal(sm_json_format(r->data, SM_JSON_LINE, r->arena, &text, &n, NULL), SM_OK);
+    assert_string_equal(text,
+                        "{\"steps\":[{\"op\":\"a\",\"time\":{\"mean\":0.002,\"fits\":true},\"n\":3,"
+                        "\"more\":\"of this row\"},"
+                        "{\"op\":\"b\",\"time\":{\"mean\":null,\"fits\":false},\"n\":4}]}");
+    sm_report_free(r);
+}
+
 static void dots_lead_into_objects(void **state) {
     sm_report *r = sm_report_new();
     const char *const keys[] = {"a.b.c", "d", "a.b.e", "a.f"};
@@ -278,6 +325,8 @@ static void dots_lead_into_objects(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_stand_where_their_rows_begin),
+        cmocka_unit_test(numbers_of_a_row_are_shown_in_the_unit_of_their_column),
+        cmocka_unit_test(lists_are_rows_of_the_data_and_of_the_page),
         cmocka_unit_test(dots_lead_into_objects),
         cmocka_unit_test_setup_teardown(objects_keep_their_order, setup, teardown),
         cmocka_unit_test_setup_teardown(keys_and_strings_are_copied, setup, teardown),

@@ -188,7 +188,7 @@ static void assert_same_row(const sm_truth_row *x, const sm_truth_row *y) {
             assert_same_field(&schema->field[i], (const char *)x + schema->field[i].offset,
                               (const char *)y + schema->field[i].offset);
     assert_string_equal(x->source, y->source);
-    assert_true(s->oom == t->oom && s->model.mla == t->model.mla);
+    assert_true(s->oom == t->oom && s->model.kv_lora == t->model.kv_lora);
     assert_true(isnan(x->measured_s)
                     ? isnan(y->measured_s)
                     : x->measured_s <= y->measured_s && x->measured_s >= y->measured_s);
@@ -217,18 +217,18 @@ static void reads_experts_and_latent_attention(void **state) {
     assert_string_equal(r->source, "NVIDIA Megatron-Bridge performance summary");
     assert_int_equal(t->year, 2026);
     assert_int_equal(t->model.layers, 61);
-    assert_int_equal(t->model.n_experts, 256);
-    assert_true(t->model.mla);
-    assert_int_equal(t->model.kv_rank, 512);
-    assert_int_equal(t->model.v_head, 128);
+    assert_int_equal(t->model.experts, 256);
+    assert_true(t->model.kv_lora > 0);
+    assert_int_equal(t->model.kv_lora, 512);
+    assert_int_equal(t->model.v_dim, 128);
     assert_int_equal(t->model.d_head, 0);
-    assert_true(t->model.gated == SM_YES && t->model.tied == SM_NO && t->sp == SM_NO);
+    assert_true(t->model.gated_mlp == SM_YES && t->model.tied == SM_NO && t->sp == SM_NO);
     assert_true(t->fsdp == SM_UNSTATED && t->zero_stage == -1 && isnan(t->model.params_b));
     assert_string_equal(t->flags,
                         "moe_forced_balance mtp_inferred_from_flops mtp_inferred_from_flops");
     assert_string_equal(t->duplicate_of, "");
     assert_true(t->vp == 8 && t->ep == 32 && t->dp == 128 && t->devices == 256);
-    assert_false(p.truth.row[2].of.training.model.mla);
+    assert_false(p.truth.row[2].of.training.model.kv_lora > 0);
     assert_int_equal(p.truth.row[2].of.training.zero_stage, 0);
     done(&p);
 }
@@ -513,8 +513,8 @@ static void rows_with_missing_facts_are_apart(void **state) {
     for (size_t k = 0; k < p.truth.n; k++) {
         const sm_training_row *t = &p.truth.row[k].of.training;
         bool batched = t->microbatch > 0 || t->per_device_batch_size > 0;
-        bool wide = t->model.n_experts > 0 ? t->model.d_ff_expert > 0 : t->model.d_ff > 0;
-        if (can_be_compared(&p.truth.row[k]) && batched && wide && t->model.n_heads > 0)
+        bool wide = t->model.experts > 0 ? t->model.d_ff_expert > 0 : t->model.d_ff > 0;
+        if (can_be_compared(&p.truth.row[k]) && batched && wide && t->model.heads > 0)
             fail_msg("%s lacks nothing", p.truth.row[k].id);
     }
     done(&p);

@@ -2,7 +2,7 @@
  */
 #include "unit.h"
 #include "scalemodel/truth.h"
-#include "../src/truth/truth_parts.h"
+#include "../src/truth/inference_parts.h"
 #include "model_of.h"
 #include <math.h>
 #include <string.h>
@@ -25,14 +25,14 @@ static sm_truth_row experts_row(const char *title, const char *notes) {
     t->model.name = "sparse";
     t->model.layers = 64;
     t->model.d_model = 6144;
-    t->model.n_heads = 48;
-    t->model.n_kv_heads = 8;
+    t->model.heads = 48;
+    t->model.kv_heads = 8;
     t->model.d_head = 128;
     t->model.vocab = 131072;
-    t->model.n_experts = 8;
-    t->model.experts_per_token = 2;
+    t->model.experts = 8;
+    t->model.top_k = 2;
     t->model.d_ff_expert = 32768;
-    t->model.gated = SM_YES;
+    t->model.gated_mlp = SM_YES;
     t->model.tied = SM_NO;
     t->year = 2025;
     t->chips = t->devices = 512;
@@ -85,10 +85,10 @@ static void test_local_layers_and_experts_as_stated(void **state) {
     row_models *models = row_models_new();
     const sm_model *m;
     const char *why;
-    t->model.window = 1024;
+    t->model.sliding_window = 1024;
     t->model.global_every = 6;
     t->model.d_ff = 4096;
-    t->model.moe_every = 2;
+    t->model.moe_layer_step = 2;
     assert_true(truth_model(t, models, &m, &why));
     for (int l = 0; l < m->L; l++) {
         const sm_layer_kind *k = &m->kind[m->layer[l]];
@@ -98,6 +98,32 @@ static void test_local_layers_and_experts_as_stated(void **state) {
     t->model.not_modelled = "a hybrid with Mamba layers";
     assert_false(truth_model(t, models, &m, &why));
     assert_string_equal(why, "a hybrid with Mamba layers");
+    row_models_free(models);
+}
+
+/* Rows of training and of serving state an architecture alike, and alike say what it lacks. */
+static void test_both_kinds_state_one_architecture(void **state) {
+    sm_truth_row row = experts_row("a", "");
+    sm_row_model *m = &row.of.training.model;
+    row_models *models = row_models_new();
+    const sm_model *trained, *served;
+    const char *why, *served_why;
+    m->moe_layer_step = 2;
+    m->d_ff = 4096;
+    m->first_dense_layers = 32; /* as many are dense, and they are not the first */
+    sm_inference_row r = {.model = *m};
+    assert_true(truth_model(&row.of.training, models, &trained, &why));
+    assert_true(inference_model(&r, NULL, models, &served, &why));
+    for (int l = 0; l < trained->L; l++) {
+        assert_int_equal(trained->kind[trained->layer[l]].E, l % 2 ? 8 : 0);
+        assert_int_equal(served->kind[served->layer[l]].E, l % 2 ? 8 : 0);
+    }
+    assert_true(sm_model_params(trained).total == sm_model_params(served).total);
+    m->top_k = r.model.top_k = 0;
+    assert_false(truth_model(&row.of.training, models, &trained, &why));
+    assert_false(inference_model(&r, NULL, models, &served, &served_why));
+    assert_string_equal(why, "experts per token not stated");
+    assert_string_equal(served_why, why);
     row_models_free(models);
 }
 
@@ -124,7 +150,7 @@ static void test_ranks_of_one_chip_fold(void **state) {
     sm_truth_row row = experts_row("AWS Neuron trn1 training performance table", "");
     sm_training_row *t = &row.of.training;
     row.chip = "AWS Trainium1 (trn1.32xlarge)";
-    t->model.n_experts = 0;
+    t->model.experts = 0;
     t->model.d_ff = 16384;
     t->chips_per_node = 16;
     t->devices = 1024;
@@ -154,6 +180,7 @@ static void test_software_as_stated(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_experts_are_split_where_they_are_few),
                                        cmocka_unit_test(test_local_layers_and_experts_as_stated),
+                                       cmocka_unit_test(test_both_kinds_state_one_architecture),
                                        cmocka_unit_test(test_networks_as_stated),
                                        cmocka_unit_test(test_ranks_of_one_chip_fold),
                                        cmocka_unit_test(test_software_as_stated)};

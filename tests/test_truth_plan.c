@@ -18,8 +18,8 @@ static sm_truth_row a_row(const char *source) {
     r->task = "pretrain", r->quality = "A", r->duplicate_of = r->flags = "";
     r->model.name = "Llama-3-8B", r->model.notes = "";
     r->model.layers = 32, r->model.d_model = 4096, r->model.d_ff = 14336;
-    r->model.n_heads = 32, r->model.n_kv_heads = 8, r->model.d_head = 128, r->model.vocab = 128256;
-    r->model.gated = SM_YES, r->model.tied = SM_NO, r->model.params_b = NAN;
+    r->model.heads = 32, r->model.kv_heads = 8, r->model.d_head = 128, r->model.vocab = 128256;
+    r->model.gated_mlp = SM_YES, r->model.tied = SM_NO, r->model.params_b = NAN;
     r->year = 2024;
     r->inter_node_network = r->intra_node_link = r->hardware_notes = "";
     r->chips = r->devices = r->chips_per_node = 8;
@@ -43,8 +43,7 @@ static sm_prediction predicted(const sm_truth_row *row) {
     assert_int_equal(sm_truth_case_new(row, &c, &err), SM_OK);
     sm_truth_predict(c, NULL, &p);
     if (p.unknown) {
-        why[0] = 0;
-        strncat(why, p.unknown, sizeof why - 1);
+        snprintf(why, sizeof why, "%s", p.unknown);
         p.unknown = why;
     }
     sm_truth_case_free(c);

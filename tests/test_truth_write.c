@@ -212,11 +212,11 @@ static void own_steps_are_priced_as_run(void **state) {
     t->model.layers = model.L;
     t->model.d_model = model.D;
     t->model.d_ff = model.kind[0].F;
-    t->model.n_heads = model.kind[0].N;
-    t->model.n_kv_heads = model.kind[0].K;
+    t->model.heads = model.kind[0].N;
+    t->model.kv_heads = model.kind[0].K;
     t->model.d_head = model.kind[0].H;
     t->model.vocab = model.V;
-    t->model.gated = SM_YES;
+    t->model.gated_mlp = SM_YES;
     t->model.tied = model.tied ? SM_YES : SM_NO;
     t->chips = 4;
     t->tp = 1;

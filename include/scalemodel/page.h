@@ -23,6 +23,8 @@ const char *sm_show_seconds(sm_report *r, double seconds);
 const char *sm_show_rate(sm_report *r, double per_s, const char *unit);
 /* A fraction in per cent: 45.3 %. */
 const char *sm_show_percent(sm_report *r, double fraction);
+/* With its sign: +12.3 %. */
+const char *sm_show_signed_percent(sm_report *r, double fraction);
 /* An amount of US dollars: $1.23M. */
 const char *sm_show_usd(sm_report *r, double usd);
 /* Print as printf does into the report's arena. "" when out of memory, which marks the report. */
@@ -30,13 +32,36 @@ const char *sm_textf(sm_report *r, const char *format, ...) __attribute__((forma
 
 /* ---- tables ---- */
 enum { SM_PAGE_COLUMNS = 12 };
-/* A table from "<chip|>bf16|<links": < aligns a column left, > right. title may be NULL. It stands
- * on the page where its first row is appended; without rows it is not there. */
+/* A table from "<chip|>{s}step|>{%}MFU": < aligns a column left, > right, and braces hold the unit
+ * that its numbers are shown in: s, B, $, a rate as FLOP/s, % of a fraction, +% with its sign; n a
+ * count, = exact, # a plain number (which is usual). title may be NULL. It stands on the page where
+ * its first row is appended; without rows it is not there. */
 sm_table *sm_page_table(sm_report *r, const char *title, const char *heads);
-/* Append a row: as many `const char *` as the table has columns. They are copied. */
-void sm_page_row(sm_report *r, sm_table *table, ...);
+/* Append a row: a value for each column, texts as they are, numbers in the unit of the column and
+ * "-" where not known. Texts are copied. */
+#define sm_page_row(r, table, ...)                                                                 \
+    sm_page_fields((r), (table), SM_N_FIELDS(__VA_ARGS__),                                         \
+                   (const sm_field[]){SM_FIELDS(__VA_ARGS__)})
 /* Append a row from an array with one text a column. They are copied. */
 void sm_page_cells(sm_report *r, sm_table *table, const char *const *cells);
+
+/* ---- lists: rows that stand in the data and on the page ---- */
+typedef struct sm_listing {
+    sm_report *report;
+    sm_data *data;
+    sm_table *table;
+    const char *columns;
+} sm_listing;
+/* A list under a key of parent, and its table, from one list of columns "op<what|time_s.mean>{s}":
+ * each a key (nested as sm_put_nested has it), then a column of sm_page_table. A column without a
+ * key stands on the page alone, one without < and > in the data alone. */
+sm_listing sm_page_list(sm_report *r, sm_data *parent, const char *key, const char *title,
+                        const char *columns);
+/* Append a row: a value for each column. shown: on the page, too. Returns its object, for what only
+ * some rows have; NULL when out of memory. */
+#define sm_list_row(list, shown, ...)                                                              \
+    sm_list_fields((list), (shown), SM_N_FIELDS(__VA_ARGS__),                                      \
+                   (const sm_field[]){SM_FIELDS(__VA_ARGS__)})
 
 /* ---- data: fields of an object; a NULL key appends to an array ---- */
 /* Put an empty object into an object under the key, or append it to an array (key NULL). Returns
@@ -69,15 +94,18 @@ void sm_put_fields(sm_report *r, sm_data *object, const char *keys, size_t n,
  * Texts are copied; NULL, NaN and infinity become null. A comparison is an int in C, hence a
  * number, where it is not cast: (bool)(a < b). */
 #define sm_put(r, object, keys, ...)                                                               \
-    sm_put_fields((r), (object), (keys),                                                           \
-                  sizeof((const sm_field[]){SM_FIELDS(__VA_ARGS__)}) / sizeof(sm_field),           \
+    sm_put_fields((r), (object), (keys), SM_N_FIELDS(__VA_ARGS__),                                 \
                   (const sm_field[]){SM_FIELDS(__VA_ARGS__)})
+/* What sm_page_row and sm_list_row call, as sm_put_fields. */
+void sm_page_fields(sm_report *r, sm_table *table, size_t n, const sm_field *field);
+sm_data *sm_list_fields(const sm_listing *list, bool shown, size_t n, const sm_field *field);
 #define SM_FIELD(x)                                                                                \
     _Generic((x),                                                                                  \
         bool: sm_field_truth,                                                                      \
         char *: sm_field_text,                                                                     \
         const char *: sm_field_text,                                                               \
         default: sm_field_number)(x)
+#define SM_N_FIELDS(...) (sizeof((const sm_field[]){SM_FIELDS(__VA_ARGS__)}) / sizeof(sm_field))
 /* SM_FIELD of each of up to 16 values. */
 #define SM_FIELDS(...)                                                                             \
     SM_FIELDS_N(__VA_ARGS__, SM_F16, SM_F15, SM_F14, SM_F13, SM_F12, SM_F11, SM_F10, SM_F9, SM_F8, \

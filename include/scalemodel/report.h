@@ -75,6 +75,7 @@ typedef struct sm_table {
     const char *title;
     size_t columns;
     const char **heads;
+    const char **units; /* that numbers of a column are shown in, as sm_page_table has them; NULL */
     sm_align *aligns;
     size_t rows;
     int room;

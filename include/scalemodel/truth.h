@@ -43,23 +43,29 @@ typedef struct sm_memop_row {
     double rows, cols, bytes;
 } sm_memop_row;
 
+/* An architecture as a row states it; 0: not stated, or it has none. */
+typedef struct sm_row_model {
+    const char *name, *notes;
+    const char *not_modelled; /* what of it cannot be predicted, or "" */
+    int layers, d_model, heads, kv_heads, d_head, d_ff, vocab;
+    sm_stated gated_mlp, tied, parallel_block;
+    int experts, top_k, d_ff_expert, shared_experts;
+    int moe_layer_step;     /* every so many layers one has experts; 0: all but ... */
+    int first_dense_layers; /* ... the first so many */
+    int d_ff_dense_layers;
+    int q_lora, kv_lora, rope_dim, nope_dim, v_dim;
+    int full_layers, sliding_layers, linear_layers;
+    int sliding_window,
+        chunk;        /* keys that local layers see: the nearest, or those of their chunk */
+    int global_every; /* every so many layers one sees all keys; 0: as many as full_layers says */
+    int mtp_layers;
+    double params_b;
+} sm_row_model;
+
 typedef struct sm_training_row { /* keys as in the truth files, flattened */
     const char *title, *task, *quality, *duplicate_of, *flags; /* flags: space separated */
     int year;
-    struct {
-        const char *name, *notes;
-        int layers, d_model, d_ff, n_heads, n_kv_heads, d_head, vocab;
-        int n_experts, experts_per_token, d_ff_expert, shared_experts, n_dense_layers;
-        bool mla;
-        int q_rank, kv_rank, qk_nope, qk_rope, v_head;
-        sm_stated gated, tied;
-        double params_b;
-        int n_mtp_layers;
-        int window, chunk; /* keys that local layers see: the nearest, or those of their chunk */
-        int global_every;  /* every so many layers one sees all keys; 0: all do */
-        int moe_every;     /* every so many layers one has experts; 0: as n_dense_layers says */
-        const char *not_modelled; /* what of it cannot be predicted, or "" */
-    } model;
+    sm_row_model model;
     const char *inter_node_network, *intra_node_link, *hardware_notes;
     int chips, devices, chips_per_node;
     int pods;               /* of a torus: joined by the data-centre network; 0: not stated */
@@ -90,16 +96,7 @@ typedef struct sm_inference_pool {
 /* Keys as in the truth files, milliseconds turned into seconds. Degrees count devices: cores where
  * a chip has two (tpu7x, trainium1, inferentia2). */
 typedef struct sm_inference_row {
-    struct {
-        const char *name;
-        int layers, d_model, heads, kv_heads, d_head, d_ff, vocab;
-        sm_stated gated_mlp, parallel_block;
-        int experts, top_k, d_ff_expert, shared_experts, first_dense_layers;
-        int moe_layer_step, d_ff_dense_layers; /* every moe_layer_step-th layer has experts */
-        int q_lora, kv_lora, rope_dim, nope_dim, v_dim;
-        int full_layers, sliding_layers, linear_layers, sliding_window;
-        int chunk, global_every; /* all layers but every so many attend within chunks of keys */
-    } model;
+    sm_row_model model;
     int chips;
     int tp, pp, ep, dp; /* 0: not stated */
     int attention_dp;   /* ranks with sequences of their own around the experts; 0: as dp says */

@@ -16,8 +16,10 @@ typedef struct counted {
 /* ---- the catalogue ---- */
 
 static sm_status catalogue(sm_report *r, sm_error *err) {
-    sm_table *table = sm_page_table(r, "Models", "<model|<family|>params|>active|>layers|>width");
-    sm_data *models = sm_put_array(r, r->data, "models");
+    const sm_listing models =
+        sm_page_list(r, r->data, "models", "Models",
+                     "name<model|family<family|params>{n}params|active_params>{n}active|"
+                     ">{=}layers|>{=}width");
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         const sm_catalogue_entry *entry = sm_catalogue_at(i);
         sm_model model;
@@ -25,12 +27,8 @@ static sm_status catalogue(sm_report *r, sm_error *err) {
         sm_status status = sm_model_parse(NULL, NULL, &config, r->arena, &model, err);
         if (status) return status;
         sm_params params = sm_model_params(&model);
-        sm_page_row(r, table, entry->name, model.family, sm_show_count(r, params.total),
-                    sm_show_count(r, params.active), sm_textf(r, "%d", model.L),
-                    sm_textf(r, "%d", model.D));
-        sm_data *object = sm_put_object(r, models, NULL);
-        sm_put(r, object, "name|family|params|active_params", entry->name, model.family,
-               params.total, params.active);
+        sm_data *object = sm_list_row(&models, true, entry->name, model.family, params.total,
+                                      params.active, model.L, model.D);
         if (entry->published_params > 0.0)
             sm_put(r, object, "published_params", entry->published_params);
         if (entry->source) sm_put(r, object, "source", entry->source);
@@ -73,12 +71,10 @@ static void apart(sm_report *r, const sm_model *m, sm_table *table, double total
     for (int i = 0; (name = sm_architecture_apart(m->architecture, i, &params)) != NULL; i++) {
         all += params;
         sm_put(r, object, name, params);
-        sm_page_row(r, table, sm_textf(r, "beside: %s", name), sm_show_exact(r, params),
-                    sm_show_count(r, params), "");
+        sm_page_row(r, table, sm_textf(r, "beside: %s", name), params, params, "");
     }
     sm_put(r, r->data, "params_with_apart", all);
-    if (all > total)
-        sm_page_row(r, table, "with that", sm_show_exact(r, all), sm_show_count(r, all), "");
+    if (all > total) sm_page_row(r, table, "with that", all, all, "");
 }
 
 static void components(sm_report *r, const sm_model *m, const sm_params *p) {
@@ -98,13 +94,11 @@ static void components(sm_report *r, const sm_model *m, const sm_params *p) {
                {"in matmuls per token", p->matmul_active}};
     enum { COMPONENTS = 8, ROWS = sizeof row / sizeof row[0] };
     sm_data *object = sm_put_object(r, r->data, "components");
-    sm_table *table = sm_page_table(r, NULL, "<parameters|>exact|>short|>share");
+    sm_table *table = sm_page_table(r, NULL, "<parameters|>{=}exact|>{n}short|>{%}share");
     for (int i = 0; i < ROWS; i++) {
         if (i < COMPONENTS) sm_put(r, object, row[i].name, row[i].value);
         if (row[i].value > 0.0)
-            sm_page_row(r, table, row[i].name, sm_show_exact(r, row[i].value),
-                        sm_show_count(r, row[i].value),
-                        sm_show_percent(r, row[i].value / p->total));
+            sm_page_row(r, table, row[i].name, row[i].value, row[i].value, row[i].value / p->total);
     }
     apart(r, m, table, p->total);
 }
@@ -126,28 +120,25 @@ static const char *expert_words(sm_report *r, const sm_layer_kind *kind) {
 }
 
 static void kinds(sm_report *r, const sm_model *model) {
-    sm_data *list = sm_put_array(r, r->data, "layers");
-    sm_table *table =
-        sm_page_table(r, "Layers", "<kind|>count|>params each|<heads|<keys|>mlp|<experts");
+    const sm_listing list =
+        sm_page_list(r, r->data, "layers", "Layers",
+                     "kind<kind|count>{=}count|params>{n}params each|<heads|<keys|>mlp|<experts");
     for (int k = 0; k < model->kinds; k++) {
         const sm_layer_kind *kind = &model->kind[k];
         int count = layers_of_kind(model, k);
-        double params = sm_layer_params(model, kind, false);
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put(r, object, "kind", kind->name);
-        sm_put(r, object,
-               "count|params|active_params|query_heads|kv_heads|head_size|mlp_width|experts|"
-               "experts_per_token|expert_width|window",
-               count, params, sm_layer_params(model, kind, true), kind->N, kind->K, kind->H,
-               kind->F, kind->E, kind->k_top, kind->F_expert,
-               kind->window > 0 ? kind->window : kind->chunk);
         const char *reach = kind->N == 0       ? "-"
                             : kind->window > 0 ? sm_textf(r, "%d", kind->window)
                             : kind->chunk > 0  ? sm_textf(r, "chunks of %d", kind->chunk)
                                                : "all";
-        sm_page_row(r, table, kind->name, sm_textf(r, "%d", count), sm_show_count(r, params),
-                    heads_words(r, kind), reach, kind->F > 0 ? sm_textf(r, "%d", kind->F) : "-",
-                    expert_words(r, kind));
+        sm_data *object =
+            sm_list_row(&list, true, kind->name, count, sm_layer_params(model, kind, false),
+                        heads_words(r, kind), reach, kind->F > 0 ? sm_textf(r, "%d", kind->F) : "-",
+                        expert_words(r, kind));
+        sm_put(r, object,
+               "active_params|query_heads|kv_heads|head_size|mlp_width|experts|"
+               "experts_per_token|expert_width|window",
+               sm_layer_params(model, kind, true), kind->N, kind->K, kind->H, kind->F, kind->E,
+               kind->k_top, kind->F_expert, kind->window > 0 ? kind->window : kind->chunk);
     }
 }
 
@@ -157,12 +148,10 @@ static void work(sm_report *r, const counted *q) {
     const sm_flops *causal = &q->causal, *full = &q->full;
     sm_table *table =
         sm_page_table(r, sm_textf(r, "FLOPs per token in sequences of %s", sm_show_exact(r, q->T)),
-                      "<|>forward|>training|>of it attention|<");
-    sm_page_row(r, table, "causal", sm_show_count(r, causal->total),
-                sm_show_count(r, train_flops(causal)), sm_show_percent(r, share(causal)),
+                      "<|>{n}forward|>{n}training|>{%}of it attention|<");
+    sm_page_row(r, table, "causal", causal->total, train_flops(causal), share(causal),
                 "pairs that the mask keeps");
-    sm_page_row(r, table, "full", sm_show_count(r, full->total),
-                sm_show_count(r, train_flops(full)), sm_show_percent(r, share(full)),
+    sm_page_row(r, table, "full", full->total, train_flops(full), share(full),
                 "all pairs, as the book counts");
     sm_put(r, r->data,
            "seq|forward_flops_per_token|train_flops_per_token|forward_flops_per_token_full|"

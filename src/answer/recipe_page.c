@@ -51,11 +51,11 @@ void sm_recipe_page(sm_report *r, const sm_recipe *recipe) {
     sm_report_heading(r, "A recipe of %s, read as of version %s",
                       sm_framework_title(recipe->framework),
                       sm_framework_version(recipe->framework));
-    sm_table *table = sm_page_table(r, NULL, ">line|<understood|<as");
+    sm_table *table = sm_page_table(r, NULL, ">{=}line|<understood|<as");
     for (int i = 0; i < recipe->notes; i++) {
         const sm_recipe_note *note = &recipe->note[i];
         if (note->told == SM_TOLD_UNDERSTOOD)
-            sm_page_row(r, table, sm_textf(r, "%d", note->line), note->what, note->why);
+            sm_page_row(r, table, note->line, note->what, note->why);
     }
     for (int i = 0; i < recipe->notes; i++)
         if (recipe->note[i].told == SM_TOLD_ASSUMED)

@@ -45,6 +45,10 @@ const char *sm_show_percent(sm_report *r, double fraction) {
     return show(r, fraction, sm_format_percent);
 }
 
+const char *sm_show_signed_percent(sm_report *r, double fraction) {
+    return isfinite(fraction) ? sm_textf(r, "%+.1f %%", 100.0 * fraction) : "-";
+}
+
 const char *sm_show_usd(sm_report *r, double usd) { return show(r, usd, sm_format_usd); }
 
 const char *sm_textf(sm_report *r, const char *format, ...) {
@@ -62,15 +66,18 @@ const char *sm_textf(sm_report *r, const char *format, ...) {
 sm_table *sm_page_table(sm_report *r, const char *title, const char *heads) {
     const char *names[SM_PAGE_COLUMNS];
     sm_align aligns[SM_PAGE_COLUMNS];
+    const char **units = sm_report_room(r, SM_PAGE_COLUMNS, sizeof *units);
     size_t n = 0;
-    while (*heads && n < SM_PAGE_COLUMNS) {
-        size_t length = strcspn(heads, "|");
+    for (; units && *heads && n < SM_PAGE_COLUMNS; n++) {
+        size_t length = strcspn(heads, "|"), unit = heads[1] == '{' ? strcspn(heads, "}") : 0;
         aligns[n] = heads[0] == '>' ? SM_RIGHT : SM_LEFT;
-        names[n++] = sm_textf(r, "%.*s", (int)length - 1, heads + 1);
+        units[n] = unit ? sm_textf(r, "%.*s", (int)unit - 2, heads + 2) : "#";
+        names[n] = sm_textf(r, "%.*s", (int)(length - unit) - 1, heads + unit + 1);
         heads += length + (heads[length] == '|');
     }
     sm_table *table = sm_table_new(r->arena, title, n, names, aligns);
-    if (!table) r->out_of_memory = true;
+    if (table) table->units = units;
+    else r->out_of_memory = true;
     return table;
 }
 
@@ -79,14 +86,29 @@ void sm_page_cells(sm_report *r, sm_table *table, const char *const *cells) {
     if (!table || !sm_table_row(table, r->arena, cells)) r->out_of_memory = true;
 }
 
-void sm_page_row(sm_report *r, sm_table *table, ...) {
+static const char *shown_in(sm_report *r, const char *unit, double value) {
+    switch (unit[1] ? 0 : unit[0]) {
+    case 's': return sm_show_seconds(r, value);
+    case 'B': return sm_show_bytes(r, value);
+    case '$': return sm_show_usd(r, value);
+    case '%': return sm_show_percent(r, value);
+    case 'n': return sm_show_count(r, value);
+    case '=': return sm_show_exact(r, value);
+    case '#': return sm_show_number(r, value);
+    default: break;
+    }
+    bool change = strcmp(unit, "+%") == 0;
+    return change ? sm_show_signed_percent(r, value) : sm_show_rate(r, value, unit);
+}
+
+void sm_page_fields(sm_report *r, sm_table *table, size_t n, const sm_field *field) {
     if (!table) return;
     const char *cells[SM_PAGE_COLUMNS];
-    assert(table->columns <= SM_PAGE_COLUMNS);
-    va_list args;
-    va_start(args, table);
-    for (size_t i = 0; i < table->columns; i++) cells[i] = va_arg(args, const char *);
-    va_end(args);
+    assert(n == table->columns && n <= SM_PAGE_COLUMNS);
+    for (size_t i = 0; i < n; i++)
+        cells[i] = field[i].kind == SM_DATA_STRING ? field[i].text
+                   : field[i].kind == SM_DATA_BOOL ? (field[i].number > 0 ? "yes" : "no")
+                                                   : shown_in(r, table->units[i], field[i].number);
     sm_page_cells(r, table, cells);
 }
 
@@ -147,6 +169,40 @@ void sm_put_timed_fields(sm_report *r, sm_data *object, const char *keys, size_t
                          const double *value) {
     for (size_t i = 0; i < n; i++)
         attach(r, object, next_key(r, &keys, i + 1 == n), sm_data_timed(r->arena, value[i]));
+}
+
+/* ---- lists ---- */
+
+sm_listing sm_page_list(sm_report *r, sm_data *parent, const char *key, const char *title,
+                        const char *columns) {
+    const char *heads = "";
+    for (const char *at = columns; *at; at += strcspn(at, "|"), at += *at == '|') {
+        size_t head = strcspn(at, "<>|"), length = strcspn(at, "|");
+        if (head < length)
+            heads =
+                sm_textf(r, "%s%s%.*s", heads, *heads ? "|" : "", (int)(length - head), at + head);
+    }
+    sm_data *data = sm_put_array(r, parent, key);
+    return (sm_listing){r, data, sm_page_table(r, title, heads), columns};
+}
+
+sm_data *sm_list_fields(const sm_listing *list, bool shown, size_t n, const sm_field *field) {
+    sm_report *r = list->report;
+    sm_data *row = sm_put_object(r, list->data, NULL);
+    sm_field cell[SM_PAGE_COLUMNS];
+    size_t cells = 0;
+    const char *at = list->columns;
+    for (size_t i = 0; i < n; i++) {
+        size_t head = strcspn(at, "<>|"), length = strcspn(at, "|");
+        const char *key = sm_textf(r, "%.*s", (int)head, at);
+        sm_data *into = head ? sm_put_nested(r, row, &key) : NULL;
+        if (head) attach(r, into, key, data_of(r, &field[i]));
+        if (head < length) cell[cells++] = field[i];
+        at += length + (at[length] == '|');
+    }
+    assert(!*at);
+    if (shown) sm_page_fields(r, list->table, cells, cell);
+    return row;
 }
 
 static void fill_why(sm_report *r, sm_data *object, const sm_why *why) {

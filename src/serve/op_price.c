@@ -57,6 +57,12 @@ static routed route(const step *x, const sm_layer_kind *kind, const sm_work *w) 
 
 /* ---- tokens ---- */
 
+/* Keys that are held for a query in a layer of this kind. */
+static double keys_held(const sm_layer_kind *kind, double tokens, double queries) {
+    double reach = kind->chunk > 0 ? kind->chunk : kind->window;
+    return reach > 0 ? smaller(tokens, reach + queries - 1) : tokens;
+}
+
 sm_program_extent group_counts(const step *x, const sm_layer_kind *kind, const attend *g) {
     double all = g->past + g->queries, held = kind ? keys_held(kind, all, g->queries) : all;
     return (sm_program_extent){g->sequences * x->d.replicas, g->queries, held};
@@ -171,11 +177,6 @@ static double keys_seen(const sm_serve *s, const sm_layer_kind *kind, const atte
     double keys =
         sm_keys_met(g->queries, g->past + g->queries, s->model.causal, kind->window, kind->chunk);
     return s->model.causal ? larger(1, keys) : keys;
-}
-
-double keys_held(const sm_layer_kind *kind, double tokens, double queries) {
-    double reach = kind->chunk > 0 ? kind->chunk : kind->window;
-    return reach > 0 ? smaller(tokens, reach + queries - 1) : tokens;
 }
 
 /* A few queries of a sequence that is decoding share its keys as the heads of a group do. */

@@ -174,8 +174,6 @@ bool op_is_keyed(const sm_work *w); /* some size of it grows with the keys */
  * none).
  */
 sm_program_extent group_counts(const step *x, const sm_layer_kind *kind, const attend *g);
-/* Keys that are held for a query in a layer of this kind. */
-double keys_held(const sm_layer_kind *kind, double tokens, double queries);
 /* Expected experts of E that n tokens of k choices each reach. */
 double experts_reached(double E, double k, double tokens);
 

@@ -127,10 +127,7 @@ static bool wake(sm_truth_case *c) {
 static void predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out) {
     memset(out, 0, sizeof *out);
     out->unknown = c->unknown;
-    static const sm_regime regimes[SM_TRUTH_KIND_COUNT] = {
-        SM_REGIME_matmul, SM_REGIME_attention, SM_REGIME_collective,
-        SM_REGIME_memory, SM_REGIME_step,      SM_REGIME_decode};
-    out->regime = regimes[c->row->kind];
+    out->regime = truth_regime(c->row->kind);
     if (!wake(c)) {
         out->unknown = "out of memory";
         out->out_of_memory = true;
@@ -150,7 +147,7 @@ static void predict(sm_truth_case *c, const sm_calibration *calibration, sm_pred
                                 .sequence = t->seq_len,
                                 .d_model = t->model.d_model,
                                 .layers = t->model.layers,
-                                .experts = t->model.n_experts > 0};
+                                .experts = t->model.experts > 0};
     sm_calibration_step_interval(out->calibration, c->chip, &step, out->expected_s, &out->low_s,
                                  &out->high_s);
 }

@@ -1,6 +1,6 @@
 /* The fit of a calibration to measured rows, and its error on rows that it has not seen. */
 #include "measured_format.h"
-#include "scalemodel/truth.h"
+#include "truth_parts.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -526,7 +526,7 @@ static void hold_out(fit_problem *f, fit_group by, int groups, const double *u, 
     }
 }
 
-static sm_regime regime_of(sm_truth_kind kind) {
+sm_regime truth_regime(sm_truth_kind kind) {
     static const sm_regime regimes[SM_TRUTH_KIND_COUNT] = {
         [SM_TRUTH_GEMM] = SM_REGIME_matmul,           [SM_TRUTH_ATTENTION] = SM_REGIME_attention,
         [SM_TRUTH_COLLECTIVE] = SM_REGIME_collective, [SM_TRUTH_MEMOP] = SM_REGIME_memory,
@@ -563,11 +563,12 @@ static bool learn_interval(fit_problem *f, const double *residual, sm_truth_kind
         f->counted[n++] = (sm_counted){-residual[i], rows_of(&f->row[i])};
         rows += rows_of(&f->row[i]);
     }
-    if (of_kind > 0) c->interval[regime_of(kind)].n = 0; /* what was learned with other constants */
+    if (of_kind > 0)
+        c->interval[truth_regime(kind)].n = 0; /* what was learned with other constants */
     if (rows < FEWEST) return false;
-    c->interval[regime_of(kind)].lowest = rounded(exp(foreseen(f->counted, n, rows, 0.1)));
-    c->interval[regime_of(kind)].highest = rounded(exp(foreseen(f->counted, n, rows, 0.9)));
-    c->interval[regime_of(kind)].n = (int)rows;
+    c->interval[truth_regime(kind)].lowest = rounded(exp(foreseen(f->counted, n, rows, 0.1)));
+    c->interval[truth_regime(kind)].highest = rounded(exp(foreseen(f->counted, n, rows, 0.9)));
+    c->interval[truth_regime(kind)].n = (int)rows;
     return true;
 }
 
@@ -628,7 +629,7 @@ static sm_status describe_rows(fit_problem *f, const fit_solution *s, const sm_f
     fit->held_out_by_source_median = error_quantile(f, residual[2], 0.5);
     for (int k = 0; k < SM_TRUTH_KIND_COUNT; k++)
         if (learn_interval(f, residual[1], (sm_truth_kind)k, -1, &fit->calibration))
-            fit->learned |= 1u << regime_of((sm_truth_kind)k);
+            fit->learned |= 1u << truth_regime((sm_truth_kind)k);
     list_rows(f, s, residual, fit);
     /* Whether each row lies in the interval that the other groups teach. */
     for (int group = 0; group < folds; group++) {
@@ -639,7 +640,7 @@ static sm_status describe_rows(fit_problem *f, const fit_solution *s, const sm_f
             if (f->row[i].model != group || !isfinite(residual[1][i])) continue;
             const sm_truth_row *row = f->row[i].row;
             double low, high, expected = row->measured_s * exp(residual[1][i]);
-            sm_calibration_interval(&c, sm_truth_chip(row->chip), regime_of(row->kind), expected,
+            sm_calibration_interval(&c, sm_truth_chip(row->chip), truth_regime(row->kind), expected,
                                     &low, &high);
             fit->row[i].covered = row->measured_s >= low && row->measured_s <= high;
         }

@@ -27,14 +27,6 @@ static int members_of(const sm_truth_row *row, const sm_chip *chip) {
     return two_cores && ranks % 2 == 0 ? ranks / 2 : ranks;
 }
 
-static bool system_of(const sm_truth_row *row, const sm_chip *chip, sm_system *system) {
-    char text[160];
-    sm_error err;
-    shape_of(row, chip, text, sizeof text);
-    sm_source source = sm_source_of("system", text);
-    return sm_system_parse(&source, chip, 1, system, &err) == SM_OK;
-}
-
 static const char *what_is_missing(const sm_truth_row *row) {
     const sm_collective_row *c = &row->of.collective;
     if (!(c->bytes > 0.0)) return "bytes: the source prints a bandwidth only";
@@ -101,13 +93,15 @@ static void predict(const sm_truth_row *row, const sm_system *system, const sm_g
 
 void sm_predict_collective(const sm_truth_row *row, const sm_chip *chip, const sm_calibration *c,
                            sm_prediction *out) {
+    char text[160];
     sm_system system;
     sm_placement placement;
     int members = members_of(row, chip), order = 0;
     out->regime = SM_REGIME_collective;
     out->unknown = what_is_missing(row);
     if (out->unknown) return;
-    if (!system_of(row, chip, &system) || system.chips < members)
+    shape_of(row, chip, text, sizeof text);
+    if (!truth_system_called(text, chip, &system) || system.chips < members)
         out->unknown = "a system of this shape";
     else if (!sm_placement_fill(&system, 1, &members, &order, NULL, &placement))
         out->unknown = "how the ranks lie on the system";

@@ -24,10 +24,8 @@ struct truth_serving {
 
 static bool system_of(const sm_chip *chip, int chips, sm_system *system) {
     char text[96];
-    sm_error err = {0};
     snprintf(text, sizeof text, "%s:%d", chip->name, chips);
-    sm_source source = sm_source_of("chip", text);
-    return sm_system_parse(&source, NULL, 0, system, &err) == SM_OK;
+    return truth_system_called(text, chip, system);
 }
 
 static bool read_facts(truth_serving *t, const sm_chip *chip, const char **why) {

@@ -6,57 +6,108 @@
 #include "row_model.h"
 #include "scalemodel/json.h"
 #include "scalemodel/page.h"
+#include "truth_parts.h"
 
-static void put_layers(sm_report *r, sm_data *config, const char *key, const row_shape *s,
-                       const bool *is, const char *word, const char *other) {
-    sm_data *list = sm_put_array(r, config, key);
-    for (int l = 0; l < s->L; l++) sm_put(r, list, NULL, is[l] ? word : other);
+const char *row_shape_of(const sm_row_model *stated, int vocabulary, row_shape *shape) {
+    sm_row_model *m = &shape->of;
+    const char *stored; /* a column of the row says it */
+    if (stated->not_modelled && stated->not_modelled[0]) return stated->not_modelled;
+    const sm_catalogue_entry *known =
+        stated->layers > 0 ? NULL : sm_catalogue_of_id(stated->name, &stored);
+    *shape = (row_shape){.max_seq = 0}; /* shapes are compared byte for byte */
+    if (known) {
+        m->name = known->name;
+        shape->config = known->config_json;
+        return NULL;
+    }
+    *m = *stated;
+    m->notes = m->not_modelled = NULL;
+    m->params_b = 0;
+    if (m->layers <= 0) return "layers not stated";
+    if (m->layers > SM_MAX_LAYERS) return "more layers than a model can have";
+    if (m->d_model <= 0) return "d_model not stated";
+    if (m->heads <= 0) return "heads not stated";
+    if (m->experts <= 0 && m->d_ff <= 0) return "d_ff not stated";
+    if (m->experts > 0 && m->d_ff_expert <= 0) return "expert width not stated";
+    if (m->experts > 0 && m->top_k <= 0) return "experts per token not stated";
+    if (m->kv_lora > 0 && (m->nope_dim <= 0 || m->v_dim <= 0)) return "MLA head sizes not stated";
+    if (m->experts <= 0) m->experts = m->top_k = m->d_ff_expert = m->shared_experts = 0;
+    if (m->kv_lora <= 0) m->q_lora = m->kv_lora = m->nope_dim = m->rope_dim = m->v_dim = 0;
+    m->vocab = or_else(m->vocab, vocabulary);
+    m->kv_heads = m->kv_lora > 0 ? m->heads : or_else(m->kv_heads, m->heads);
+    m->d_head = or_else(m->d_head, m->d_model / m->heads);
+    m->d_ff = or_else(m->d_ff_dense_layers, m->d_ff);
+    /* GPT models of Megatron tie their embeddings; gated ones of the LLaMA line do not */
+    if (m->tied == SM_UNSTATED) m->tied = m->gated_mlp == SM_NO ? SM_YES : SM_NO;
+    return NULL;
 }
 
-static sm_data *config_of(sm_report *r, const row_shape *s) {
+/* Of layers that alternate sources count the dense ones, too: they are not the first then. */
+static bool is_dense(const sm_row_model *m, int layer) {
+    const int step = m->moe_layer_step;
+    return step > 1 ? (layer + 1) % step != 0 : layer < m->first_dense_layers;
+}
+
+/* All but every so many; or those of a window or of linear attention lie evenly between the others,
+ * every second of gpt-oss; or all. */
+static bool is_local(const sm_row_model *m, int layer) {
+    const int local = m->sliding_layers + m->linear_layers, all = local + m->full_layers;
+    if (m->global_every > 0) return layer % m->global_every != m->global_every - 1;
+    return all <= 0 || (layer + 1) * (long)local / all > layer * (long)local / all;
+}
+
+/* A layer of linear attention keeps a state of H x H for each head, as many numbers as H cached
+ * keys. */
+static int window_of(const sm_row_model *m) {
+    if (m->chunk > 0 || m->linear_layers <= 0 || m->sliding_layers > 0)
+        return m->chunk > 0 ? 0 : m->sliding_window;
+    return m->kv_lora > 0 ? m->nope_dim + m->rope_dim : m->d_head;
+}
+
+static void put_layers(sm_report *r, sm_data *config, const char *key, const sm_row_model *m,
+                       bool (*is)(const sm_row_model *, int), const char *word, const char *other) {
+    sm_data *list = sm_put_array(r, config, key);
+    for (int l = 0; l < m->layers; l++) sm_put(r, list, NULL, is(m, l) ? word : other);
+}
+
+static sm_data *config_of(sm_report *r, const row_shape *shape) {
+    const sm_row_model *m = &shape->of;
     const struct {
         const char *key;
         int value; /* what is 0 the row does not have, and the config does not say */
     } sizes[] = {
-        {"hidden_size", s->D},
-        {"num_hidden_layers", s->L},
-        {"vocab_size", s->V},
-        {"max_position_embeddings", s->max_seq},
-        {"num_attention_heads", s->N},
-        {"num_key_value_heads", s->K},
-        {"head_dim", s->kv_rank > 0 ? 0 : s->H},
-        {"intermediate_size", s->F},
-        {"num_experts", s->E},
-        {"num_experts_per_tok", s->k_top},
-        {"moe_intermediate_size", s->F_expert},
-        {"n_shared_experts", s->E_shared},
-        {"shared_expert_intermediate_size", s->F_shared},
-        {"q_lora_rank", s->q_rank},
-        {"kv_lora_rank", s->kv_rank},
-        {"qk_nope_head_dim", s->nope_H},
-        {"qk_rope_head_dim", s->rope_H},
-        {"v_head_dim", s->V_head},
-        {"sliding_window", s->window},
-        {"attention_chunk_size", s->chunk},
-        {"num_nextn_predict_layers", s->mtp},
+        {"hidden_size", m->d_model},
+        {"num_hidden_layers", m->layers},
+        {"vocab_size", m->vocab},
+        {"max_position_embeddings", shape->max_seq},
+        {"num_attention_heads", m->heads},
+        {"num_key_value_heads", m->kv_heads},
+        {"head_dim", m->kv_lora > 0 ? 0 : m->d_head},
+        {"intermediate_size", m->d_ff},
+        {"num_experts", m->experts},
+        {"num_experts_per_tok", m->top_k},
+        {"moe_intermediate_size", m->d_ff_expert},
+        {"n_shared_experts", m->shared_experts},
+        {"q_lora_rank", m->q_lora},
+        {"kv_lora_rank", m->kv_lora},
+        {"qk_nope_head_dim", m->nope_dim},
+        {"qk_rope_head_dim", m->rope_dim},
+        {"v_head_dim", m->v_dim},
+        {"sliding_window", window_of(m)},
+        {"attention_chunk_size", m->chunk},
+        {"num_nextn_predict_layers", m->mtp_layers},
     };
+    const bool gated = m->gated_mlp != SM_NO;
     sm_data *config = sm_data_object(r->arena);
     sm_put(r, config, "model_type", "transformer");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (sizes[i].value) sm_put(r, config, sizes[i].key, sizes[i].value);
-    sm_put(r, config, "gated_mlp|layer_norm|use_parallel_residual|tie_word_embeddings", s->gated,
-           (bool)!s->gated, s->parallel, s->tied);
-    if (s->E > 0) put_layers(r, config, "mlp_layer_types", s, s->dense, "dense", "sparse");
-    if (s->window > 0 || s->chunk > 0)
-        put_layers(r, config, "layer_types", s, s->local, "sliding_attention", "full_attention");
+        if (sizes[i].value > 0) sm_put(r, config, sizes[i].key, sizes[i].value);
+    sm_put(r, config, "gated_mlp|layer_norm|use_parallel_residual|tie_word_embeddings", gated,
+           (bool)!gated, (bool)(m->parallel_block == SM_YES), (bool)(m->tied == SM_YES));
+    if (m->experts > 0) put_layers(r, config, "mlp_layer_types", m, is_dense, "dense", "sparse");
+    if (window_of(m) > 0 || m->chunk > 0)
+        put_layers(r, config, "layer_types", m, is_local, "sliding_attention", "full_attention");
     return config;
-}
-
-bool row_model_named(const char *name, row_shape *shape) {
-    const char *stored; /* a column of the row says it */
-    const sm_catalogue_entry *known = name ? sm_catalogue_of_id(name, &stored) : NULL;
-    if (known) *shape = (row_shape){.name = known->name, .config = known->config_json};
-    return known != NULL;
 }
 
 /* false as row_models_take. */
@@ -71,7 +122,7 @@ static bool read_model(const row_shape *s, sm_arena *arena, sm_model *model, con
         (config && sm_json_format(config, SM_JSON_LINE, arena, &text, &length, &err)))
         return false;
     sm_source source =
-        s->config ? sm_source_of(s->name, s->config) : (sm_source){s->name, text, length};
+        s->config ? sm_source_of(s->of.name, s->config) : (sm_source){s->of.name, text, length};
     sm_status status = sm_model_parse(NULL, NULL, &source, arena, model, &err);
     if (status == SM_BAD_INPUT) *why = "the architecture as stated is not consistent";
     return status == SM_OK;
@@ -117,9 +168,10 @@ void row_models_free(row_models *m) {
 /* Byte for byte: shapes that differ in padding alone are read twice, alike. */
 static bool is_of(const entry *e, const row_shape *shape) {
     row_shape key = *shape;
-    key.name = e->shape.name;
+    key.of.name = e->shape.of.name;
     /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
-    return memcmp(&key, &e->shape, sizeof key) == 0 && strcmp(shape->name, e->shape.name) == 0;
+    return memcmp(&key, &e->shape, sizeof key) == 0 &&
+           strcmp(shape->of.name, e->shape.of.name) == 0;
 }
 
 /* Of those that nobody holds the latest are kept. */
@@ -139,14 +191,14 @@ static void let_go(row_models *m) {
 static entry *new_entry(const row_shape *shape, const char **why) {
     sm_arena *arena = sm_arena_new();
     entry *e = arena ? sm_arena_alloc(arena, sizeof *e) : NULL;
-    char *name = e ? sm_arena_copy(arena, shape->name, strlen(shape->name)) : NULL;
+    char *name = e ? sm_arena_copy(arena, shape->of.name, strlen(shape->of.name)) : NULL;
     *why = NULL;
     if (!name || !read_model(shape, arena, &e->model, why)) {
         sm_arena_free(arena);
         return NULL;
     }
     memcpy(&e->shape, shape, sizeof *shape);
-    e->shape.name = name;
+    e->shape.of.name = name;
     e->arena = arena;
     return e;
 }

@@ -2,23 +2,18 @@
 #pragma once
 #include "scalemodel/serve.h"
 #include "scalemodel/train.h"
+#include "scalemodel/truth.h"
 
-/* Letters follow the book; 0: the row has none. Norms are RMSNorm beside a gated MLP and LayerNorm
- * beside a plain one. */
+/* What rows say of an architecture, and what is usual where they are silent. Norms are RMSNorm
+ * beside a gated MLP and LayerNorm beside a plain one. */
 typedef struct row_shape {
-    const char *name;
-    const char *config; /* of the catalogue, in place of all else; NULL: none */
-    int D, L, V, max_seq;
-    int N, K, H, F;
-    int E, k_top, F_expert, E_shared, F_shared;
-    int q_rank, kv_rank, nope_H, rope_H, V_head; /* latent attention */
-    int window, chunk, mtp;
-    bool gated, tied, parallel;
-    bool dense[SM_MAX_LAYERS], local[SM_MAX_LAYERS]; /* of each layer */
+    sm_row_model of;
+    const char *config; /* of the catalogue, in place of all but the name; NULL: none */
+    int max_seq;        /* 0: as the family has it */
 } row_shape;
-
-/* A model of the catalogue, by the name of a row that states no layers. false: there is none. */
-bool row_model_named(const char *name, row_shape *shape);
+/* A row that states no layers and names a model of the catalogue means that one. vocabulary: where
+ * a row states none. NULL, or which fact is missing. */
+const char *row_shape_of(const sm_row_model *stated, int vocabulary, row_shape *shape);
 
 /* Models by their shape: rows of one architecture share one. Not for several threads at once. */
 typedef struct row_models row_models;

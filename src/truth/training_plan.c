@@ -1,10 +1,22 @@
-/* The plan a training row ran: as it states it in the words of --plan, else what its columns of
- * degrees say. */
+/* The model and the plan a training row ran: as it states it in the words of --plan, else what its
+ * columns of degrees say. */
 #include <assert.h>
 #include <math.h>
 
 #include "measured_format.h"
 #include "truth_parts.h"
+
+/* Megatron's GPT models pad their vocabulary to this when the source is silent. */
+enum { GPT_VOCABULARY = 51200 };
+
+bool truth_model(const sm_training_row *r, row_models *models, const sm_model **model,
+                 const char **why) {
+    row_shape s;
+    *why = row_shape_of(&r->model, GPT_VOCABULARY, &s);
+    if (*why) return false;
+    if (!s.config) s.max_seq = r->seq_len >= 1 && r->seq_len <= 1e8 ? (int)r->seq_len : 1;
+    return row_models_take(models, &s, model, why);
+}
 
 enum { MOST_CHUNKS = 1000000 };
 /* MLPerf's rules for Llama 2 70B; no other source says more than that it is LoRA. */

@@ -24,6 +24,12 @@ static void shape_text(const sm_training_row *r, const sm_chip *chip, char *out,
     else snprintf(out, size, "%s:%dx%d", chip->name, nodes, domain);
 }
 
+bool truth_system_called(const char *text, const sm_chip *chip, sm_system *system) {
+    sm_error err;
+    const sm_source source = sm_source_of("system", text);
+    return sm_system_parse(&source, chip, 1, system, &err) == SM_OK;
+}
+
 /* Everything beyond the node scales with what one node has. */
 static void set_network(const sm_training_row *r, const sm_chip *chip, sm_system *system) {
     int node = r->chips_per_node > 0 ? r->chips_per_node : 8;
@@ -39,13 +45,11 @@ bool truth_system(const sm_truth_row *row, const sm_chip *chip, sm_system *syste
                   const char **why) {
     const sm_training_row *r = &row->of.training;
     char text[96];
-    sm_error err = {0};
     *why = "chips not stated";
     if (r->chips <= 0) return false;
     shape_text(r, chip, text, sizeof text);
-    sm_source source = sm_source_of("chip", text);
     *why = "the chips do not lay out on the chip's network";
-    if (sm_system_parse(&source, chip, 1, system, &err)) return false;
+    if (!truth_system_called(text, chip, system)) return false;
     set_network(r, chip, system);
     *why = NULL;
     return true;

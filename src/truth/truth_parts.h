@@ -1,7 +1,6 @@
 /* Private to truth: a training row turned into a job and a plan. */
 #pragma once
 #include "row_model.h"
-#include "scalemodel/truth.h"
 #include <float.h>
 
 static inline int or_else(int stated, int otherwise) { return stated > 0 ? stated : otherwise; }
@@ -14,12 +13,16 @@ bool truth_model(const sm_training_row *row, row_models *models, const sm_model 
 /* The machine it ran on: chip, number of chips, chips per node, what joins the nodes. */
 bool truth_system(const sm_truth_row *row, const sm_chip *chip, sm_system *system,
                   const char **why);
+/* The system of this chip that a text names: "h100:2x8". */
+bool truth_system_called(const char *text, const sm_chip *chip, sm_system *system);
 /* What its matmuls compute in. */
 sm_dtype truth_dtype(const sm_training_row *row);
 /* The plan it ran. */
 bool truth_plan(const sm_training_row *row, const sm_model *model, int chips, sm_plan *plan,
                 const char **why);
 
+/* Which interval of the constants its predictions lie in. */
+sm_regime truth_regime(sm_truth_kind kind);
 /* Is this the software an operation ran in, or the library of its kernel? */
 bool truth_in(const sm_truth_row *row, const char *software);
 bool truth_by(const sm_truth_row *row, const char *kernel);

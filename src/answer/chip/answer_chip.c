@@ -2,6 +2,7 @@
  * points and their sources. */
 #include "chip_facts.h"
 #include "question.h"
+#include <math.h>
 #include <string.h>
 
 /* The constants that turn datasheet bounds of a chip into expected times, where
@@ -14,41 +15,41 @@ const char *sm_constant_text(sm_report *r, const sm_constant_info *info, double 
 }
 
 static void constants(sm_report *r, sm_data *object, const sm_calibration *c) {
-    sm_table *values = sm_page_table(r, NULL, "<constant|>value|<unit|<from|<may be");
+    for (int i = 0; i < SM_CONSTANT_COUNT; i++)
+        sm_put(r, object, sm_constant_of((sm_constant)i)->name,
+               sm_calibration_get(c, (sm_constant)i));
+    const sm_listing values =
+        sm_page_list(r, object, "constants", NULL,
+                     "name<constant|value|>value|unit|<unit|fitted|<from|lowest|highest|<may be|"
+                     "meaning");
     sm_table *meanings = sm_page_table(r, NULL, "<constant|<meaning");
     for (int i = 0; i < SM_CONSTANT_COUNT; i++) {
         const sm_constant_info *info = sm_constant_of((sm_constant)i);
         double value = sm_calibration_get(c, (sm_constant)i);
-        sm_page_row(r, values, info->name, sm_constant_text(r, info, value),
-                    strcmp(info->unit, "s") == 0 ? "" : info->unit,
-                    c->fitted >> i & 1 ? "fitted" : "borrowed",
+        const bool fitted = c->fitted >> i & 1;
+        sm_list_row(&values, true, info->name, value, sm_constant_text(r, info, value), info->unit,
+                    strcmp(info->unit, "s") == 0 ? "" : info->unit, fitted,
+                    fitted ? "fitted" : "borrowed", info->low, info->high,
                     sm_textf(r, "%s .. %s", sm_constant_text(r, info, info->low),
-                             sm_constant_text(r, info, info->high)));
+                             sm_constant_text(r, info, info->high)),
+                    info->meaning);
         sm_page_row(r, meanings, info->name, info->meaning);
-        sm_put(r, object, info->name, value);
-    }
-    sm_data *list = sm_put_array(r, object, "constants");
-    for (int i = 0; i < SM_CONSTANT_COUNT; i++) {
-        const sm_constant_info *info = sm_constant_of((sm_constant)i);
-        sm_put(r, sm_put_object(r, list, NULL), "name|value|unit|fitted|lowest|highest|meaning",
-               info->name, sm_calibration_get(c, (sm_constant)i), info->unit,
-               (bool)(c->fitted >> i & 1), info->low, info->high, info->meaning);
     }
 }
 
 /* What an expected time of 1 s may turn out to be. */
 static void intervals(sm_report *r, sm_data *object, const sm_chip *chip, const sm_calibration *c) {
-    sm_table *table = sm_page_table(r, "80 % intervals: measured over expected",
-                                    "<of|>lowest|>highest|<learned from");
-    sm_data *list = sm_put_array(r, object, "intervals");
+    const sm_listing list =
+        sm_page_list(r, object, "intervals", "80 % intervals: measured over expected",
+                     "of<of|lowest|>lowest|highest|>highest|rows|<learned from");
     for (int i = 0; i < SM_REGIME_COUNT; i++) {
         const char *name = sm_regime_name((sm_regime)i);
         double low = 0.0, high = 0.0;
         int n = c->interval[i].n;
         sm_calibration_interval(c, chip, (sm_regime)i, 1.0, &low, &high);
-        sm_page_row(r, table, name, sm_textf(r, "%.2f", low), sm_textf(r, "%.2f", high),
+        sm_list_row(&list, true, name, low, sm_textf(r, "%.2f", low), high,
+                    sm_textf(r, "%.2f", high), n,
                     n ? sm_textf(r, "%d rows", n) : "nothing: the usual");
-        sm_put(r, sm_put_object(r, list, NULL), "of|lowest|highest|rows", name, low, high, n);
     }
 }
 
@@ -113,15 +114,14 @@ static void catalogue(sm_report *r, const sm_chip_question *q) {
     sm_data *chips = sm_put_array(r, r->data, "chips");
     sm_table *table =
         sm_page_table(r, "Chips: dense peaks in TFLOP/s, links one way, dollars per chip and hour",
-                      "<chip|>16-bit|>fp8|>memory|>bandwidth|<links|>$/h");
+                      "<chip|>16-bit|>fp8|>{B}memory|>{B/s}bandwidth|<links|>$/h");
     for (size_t i = 0; i < q->n_own + sm_chip_count(); i++) {
         const sm_chip *chip = i < q->n_own ? &q->own[i] : sm_chip_at(i - q->n_own);
         double usd = sm_chip_usd_per_hour(chip), bytes = chip->memory_bytes.value;
         double rate = chip->memory_bytes_per_s.value;
         sm_page_row(r, table, chip->name, peak_text(r, sm_chip_peak(chip, SM_BF16, NULL)),
-                    peak_text(r, chip->flops_per_s[SM_FP8].value),
-                    bytes > 0.0 ? sm_show_bytes(r, bytes) : "-",
-                    rate > 0.0 ? sm_show_rate(r, rate, "B/s") : "-", links_text(r, chip),
+                    peak_text(r, chip->flops_per_s[SM_FP8].value), bytes > 0.0 ? bytes : NAN,
+                    rate > 0.0 ? rate : NAN, links_text(r, chip),
                     usd > 0.0 ? sm_textf(r, "%.2f", usd) : "-");
         sm_chip_fields(r, sm_put_object(r, chips, NULL), chip);
     }
@@ -202,19 +202,16 @@ static void ridge_rows(sm_report *r, const sm_chip *chip) {
 
 static void link_rows(sm_report *r, const sm_chip *chip) {
     sm_feed feeds[SM_MAX_FEEDS];
-    int n = sm_chip_feeds(chip, feeds), rows = 0;
-    sm_table *table =
-        sm_page_table(r, "Links", "<link|<of|>one way|>per chip|>latency|<reduces in the switch");
+    int n = sm_chip_feeds(chip, feeds);
+    sm_table *table = sm_page_table(
+        r, "Links", "<link|<of|>{B/s}one way|>{B/s}per chip|>{s}latency|<reduces in the switch");
     for (int i = 0; i < n; i++) {
         const sm_feed *feed = &feeds[i];
         if (!feed->link) continue;
         sm_page_row(r, table, feed->name,
                     feed->chips == 1 ? "a chip" : sm_textf(r, "%d chips", feed->chips),
-                    sm_show_rate(r, feed->rate->value, "B/s"),
-                    sm_show_rate(r, feed->rate->value / feed->chips, "B/s"),
-                    feed->latency_s > 0.0 ? sm_show_seconds(r, feed->latency_s) : "-",
-                    feed->in_network_reduction ? "yes" : "no");
-        rows++;
+                    feed->rate->value, feed->rate->value / feed->chips,
+                    feed->latency_s > 0.0 ? feed->latency_s : NAN, feed->in_network_reduction);
     }
 }
 

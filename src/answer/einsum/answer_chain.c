@@ -85,15 +85,15 @@ static void list_rows(sm_report *r, const chain_asked *q, const listed *l) {
     if (l->shape)
         title =
             sm_textf(r, "Shardings of %s, cheapest first", q->chain->array[l->array].array.name);
-    sm_table *table = sm_page_table(r, title,
-                                    l->shape ? ">lower|>expected|>upper|>memory|>FLOPs|<array"
-                                             : ">lower|>expected|>upper|>memory|>FLOPs|<order");
+    sm_table *table =
+        sm_page_table(r, title,
+                      l->shape ? ">{s}lower|>{s}expected|>{s}upper|>{B}memory|>{n}FLOPs|<array"
+                               : ">{s}lower|>{s}expected|>{s}upper|>{B}memory|>{n}FLOPs|<order");
     int top = q->top > 0 ? q->top : SHOWN, shown = l->n < top ? l->n : top;
     for (int i = 0; i < shown; i++) {
         const sm_chain_plan *plan = &l->plan[i];
-        sm_page_row(r, table, sm_show_seconds(r, plan->lower_s),
-                    sm_show_seconds(r, plan->expected_s), sm_show_seconds(r, plan->upper_s),
-                    sm_show_bytes(r, plan->peak_bytes), sm_show_count(r, plan->flops_per_chip),
+        sm_page_row(r, table, plan->lower_s, plan->expected_s, plan->upper_s, plan->peak_bytes,
+                    plan->flops_per_chip,
                     l->shape ? sm_array_notation(r, &l->shape[i], &q->chain->names, &q->m->mesh)
                              : plan->order);
     }
@@ -130,7 +130,7 @@ static void show(sm_report *r, const chain_asked *q, const sm_chain_plan *best) 
         sm_report_heading(r, "Best: %s in the order %s, %s expected", output, best->order,
                           expected);
     else sm_report_heading(r, "Best: %s, %s expected", output, expected);
-    sm_table *table = sm_page_table(r, NULL, "<step|>bytes|>lower|>expected|<");
+    sm_table *table = sm_page_table(r, NULL, LOWERING_STEP_HEADS);
     for (int i = 0; i < best->steps; i++) {
         const sm_chain_step *step = &best->step[i];
         const lowering_shown shown = {&step->einsum, &q->m->mesh, &step->way,

@@ -171,21 +171,16 @@ static const char *level_name(sm_report *r, const sm_system *system, int level) 
 }
 
 static void show_algorithms(sm_report *r, const asked *q, double bytes) {
-    sm_data *algorithms = sm_put_array(r, r->data, "algorithms");
-    sm_table *table =
-        sm_page_table(r, "Algorithms, at datasheet rates",
-                      "<algorithm|>latency|>bytes / rate|>together|>busiest link|<level|<");
+    const sm_listing list = sm_page_list(
+        r, r->data, "algorithms", "Algorithms, at datasheet rates",
+        "name<algorithm|>{s}latency|lower_s>{s}bytes / rate|datasheet_s>{s}together|latency_s|"
+        "bytes_busiest_link>{B}busiest link|<level|level|book|<");
     for (int i = 0; i < q->curve.n; i++) {
         const sm_algorithm *line = &q->curve.algorithm[i];
-        double transfer = line->line.s_per_byte * bytes, link = line->link_bytes_per_byte * bytes;
-        sm_put(r, sm_put_object(r, algorithms, NULL),
-               "name|lower_s|datasheet_s|latency_s|bytes_busiest_link|level|book", line->name,
-               transfer, sm_line_at(line->line, bytes), line->line.latency_s, link,
-               q->m.system.level[line->level].name, line->book);
-        sm_page_row(r, table, line->name, sm_show_seconds(r, line->line.latency_s),
-                    sm_show_seconds(r, transfer), sm_show_seconds(r, sm_line_at(line->line, bytes)),
-                    sm_show_bytes(r, link), level_name(r, &q->m.system, line->level),
-                    line->book ? "book" : "");
+        sm_list_row(&list, true, line->name, line->line.latency_s, line->line.s_per_byte * bytes,
+                    sm_line_at(line->line, bytes), line->line.latency_s,
+                    line->link_bytes_per_byte * bytes, level_name(r, &q->m.system, line->level),
+                    q->m.system.level[line->level].name, line->book, line->book ? "book" : "");
     }
 }
 

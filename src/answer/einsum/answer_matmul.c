@@ -101,22 +101,20 @@ static void total_rows(sm_report *r, const asked *q, const sm_alternative *a) {
 
 static void alternative_rows(sm_report *r, const asked *q, const sm_ranking *found) {
     bool free_output = !q->einsum.out_sharding_given;
-    sm_table *table = sm_page_table(r, "Alternatives, cheapest first",
-                                    free_output ? ">lower|>expected|>upper|>memory|<output|<steps"
-                                                : ">lower|>expected|>upper|>memory|<steps");
+    sm_table *table =
+        sm_page_table(r, "Alternatives, cheapest first",
+                      free_output ? ">{s}lower|>{s}expected|>{s}upper|>{B}memory|<output|<steps"
+                                  : ">{s}lower|>{s}expected|>{s}upper|>{B}memory|<steps");
     int top = q->in.top > 0 ? q->in.top : SHOWN;
     int shown = found->n < top ? found->n : top;
     for (int i = 0; i < shown; i++) {
         const sm_alternative *a = found->kept[i];
         const char *words =
             sm_lowering_words(r, &q->einsum, &q->m.mesh, &a->lowering, a->cost.overlapped);
-        const char *cells[] = {sm_show_seconds(r, a->cost.lower_s),
-                               sm_show_seconds(r, a->cost.expected_s),
-                               sm_show_seconds(r, a->cost.upper_s),
-                               sm_show_bytes(r, a->lowering.peak_bytes),
-                               free_output ? output_of(r, q, &a->lowering) : words,
-                               words};
-        sm_page_cells(r, table, cells);
+        const sm_field cells[] = {
+            SM_FIELDS(a->cost.lower_s, a->cost.expected_s, a->cost.upper_s, a->lowering.peak_bytes,
+                      free_output ? output_of(r, q, &a->lowering) : words, words)};
+        sm_page_fields(r, table, free_output ? 6 : 5, cells);
     }
     if (found->n > shown) sm_report_text(r, "%d more; --top N shows them.", found->n - shown);
 }
@@ -175,7 +173,7 @@ static void show(sm_report *r, const asked *q, const sm_ranking *found) {
     for (int a = 0; a < q->m.mesh.axes; a++)
         sm_report_text(r, "%s", sm_axis_words(r, &q->einsum, &q->m.mesh, &best->lowering, a));
     sm_padding_page(r, &q->einsum, &q->m.mesh, &best->lowering, &(sm_padding_told){.n = 0});
-    sm_table *table = sm_page_table(r, NULL, "<step|>bytes|>lower|>expected|<");
+    sm_table *table = sm_page_table(r, NULL, LOWERING_STEP_HEADS);
     const lowering_shown shown = shown_of(q, best);
     for (int s = 0; s < best->lowering.steps; s++) lowering_step_row(r, table, &shown, s);
     notation_rows(r, q, best);

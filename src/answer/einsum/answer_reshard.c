@@ -253,13 +253,13 @@ static void show_one(sm_report *r, const resharding *c) {
     sm_report_text(r, "The cheapest way: %s, %s sent by a chip, %s at most.",
                    sm_show_seconds(r, c->best.cost.expected_s), sm_show_bytes(r, way->wire_bytes),
                    sm_show_bytes(r, way->peak_bytes));
-    sm_table *table = sm_page_table(r, NULL, "<step|>expected|<to");
+    sm_table *table = sm_page_table(r, NULL, "<step|>{s}expected|<to");
     const char *between = "";
     for (int s = 0; s < way->steps; s++) {
         if (!is_move(c, s)) continue;
         const char *to = after_arrow(sm_step_notation(r, &c->einsum, &c->m.mesh, way, s));
         sm_page_row(r, table, sm_step_words(r, &c->einsum, &c->m.mesh, way, s),
-                    sm_show_seconds(r, c->best.cost.step[s].expected_s), to);
+                    c->best.cost.step[s].expected_s, to);
         if (++shown < moves)
             between = sm_textf(r, "%s%s%s", between, between[0] ? ", then " : "", spec_of(r, to));
     }

@@ -70,9 +70,10 @@ void lowering_step_row(sm_report *r, sm_table *table, const lowering_shown *l, i
         note = sm_textf(r, "inside the einsum, %d chunks", l->way->cost.chunks);
     sm_page_row(r, table,
                 product ? l->product : sm_step_words(r, l->einsum, l->mesh, &l->way->lowering, s),
-                slice ? "-" : sm_show_bytes(r, product ? step->local_bytes : step->bytes),
-                slice ? "-" : sm_show_seconds(r, cost->lower_s),
-                slice ? "-" : sm_show_seconds(r, cost->expected_s), note);
+                slice     ? NAN
+                : product ? step->local_bytes
+                          : step->bytes,
+                slice ? NAN : cost->lower_s, slice ? NAN : cost->expected_s, note);
 }
 
 void lowering_why_collective(sm_report *r, sm_why *to, const lowering_shown *l, int s) {

@@ -12,7 +12,8 @@ typedef struct lowering_shown {
 /* Is the step the einsum of an array that only moves? Pages leave it out. */
 bool lowering_is_idle(const sm_alternative *way, int s);
 void lowering_put_step(sm_report *r, sm_data *steps, const lowering_shown *l, int s);
-/* Columns: step, bytes, lower, expected, a note. */
+/* A step as a row of a table with these heads, the last a note. */
+#define LOWERING_STEP_HEADS "<step|>{B}bytes|>{s}lower|>{s}expected|<"
 void lowering_step_row(sm_report *r, sm_table *table, const lowering_shown *l, int s);
 /* A collective with what makes its bound; its expected time adds latency and efficiency. */
 void lowering_why_collective(sm_report *r, sm_why *to, const lowering_shown *l, int s);

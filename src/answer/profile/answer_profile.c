@@ -50,20 +50,17 @@ static sm_status profile_on(const sm_profile_question *q, const profile_file *wh
 /* The same module on other machines, a row each. */
 static sm_status others(const sm_profile_question *q, const profile_file *what, sm_report *r,
                         sm_error *err) {
-    sm_table *table =
-        sm_page_table(r, "On other machines", "<system|>time|>at datasheet|>MFU|>exposed|>HBM");
-    sm_data *list = sm_put_array(r, r->data, "systems");
+    const sm_listing list =
+        sm_page_list(r, r->data, "systems", "On other machines",
+                     "system<system|>{s}time|lower_s>{s}at datasheet|expected_s|upper_s|mfu>{%}MFU|"
+                     "exposed_s>{s}exposed|>{B}HBM");
     for (int i = 0; i < q->systems; i++) {
         const sm_profile *p = what->profile;
         sm_status status = i ? profile_on(q, what, i, r->arena, &p, err) : SM_OK;
         if (status) return status;
-        if (q->systems > 1)
-            sm_page_row(r, table, p->system->text, sm_show_seconds(r, p->time.expected_s),
-                        sm_show_seconds(r, p->time.lower_s), sm_show_percent(r, profile_mfu(p)),
-                        sm_show_seconds(r, p->time.exposed_s), sm_show_bytes(r, p->peak_bytes));
-        sm_put(r, sm_put_object(r, list, NULL), "system|lower_s|expected_s|upper_s|mfu|exposed_s",
-               p->system->text, p->time.lower_s, p->time.expected_s, p->time.upper_s,
-               profile_mfu(p), p->time.exposed_s);
+        sm_list_row(&list, q->systems > 1, p->system->text, p->time.expected_s, p->time.lower_s,
+                    p->time.expected_s, p->time.upper_s, profile_mfu(p), p->time.exposed_s,
+                    p->peak_bytes);
     }
     return SM_OK;
 }
@@ -134,12 +131,11 @@ static sm_status profile_file_of(const sm_profile_question *q, const sm_source *
 static void programs(sm_report *r, const profile_file *what) {
     const sm_trace *t = what->trace;
     if (!t || t->programs < 2 || t->program[0].runs <= 0) return;
-    sm_table *table = sm_page_table(r, "Programs of the profile", "<program|>runs|>a run|>all");
+    sm_table *table =
+        sm_page_table(r, "Programs of the profile", "<program|>runs|>{s}a run|>{s}all");
     for (int i = 0; i < t->programs && i < USUAL_TOP; i++) {
         const sm_trace_program *p = &t->program[i];
-        if (p->runs > 0)
-            sm_page_row(r, table, p->name, sm_show_number(r, p->runs),
-                        sm_show_seconds(r, p->seconds / p->runs), sm_show_seconds(r, p->seconds));
+        if (p->runs > 0) sm_page_row(r, table, p->name, p->runs, p->seconds / p->runs, p->seconds);
     }
 }
 

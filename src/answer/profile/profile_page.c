@@ -37,7 +37,7 @@ static void measured(sm_report *r, const sm_profile *p) {
         sm_report_text(r, "Measured: %s, the mean of %s runs of a device; expected is %s of it.",
                        sm_show_seconds(r, m->step_s), sm_show_number(r, m->runs),
                        profile_share(r, p->time.expected_s, m->step_s));
-    sm_table *table = sm_page_table(r, "Where the measured time went", "<part|>time|>share");
+    sm_table *table = sm_page_table(r, "Where the measured time went", "<part|>{s}time|>share");
     const struct {
         const char *name;
         double seconds;
@@ -47,24 +47,25 @@ static void measured(sm_report *r, const sm_profile *p) {
                 {"idle, and what is not in the module", m->idle_s}};
     for (int i = 0; i < 4; i++)
         if (part[i].seconds > 0)
-            sm_page_row(r, table, part[i].name, sm_show_seconds(r, part[i].seconds),
+            sm_page_row(r, table, part[i].name, part[i].seconds,
                         profile_share(r, part[i].seconds, isnan(m->step_s) ? parts : m->step_s));
 }
 
 static void where(sm_report *r, const sm_profile *p, const profile_rows *rows) {
     const sm_profile_time *t = &p->time;
-    sm_table *table = sm_page_table(r, "Where the time goes", "<part|>time|>share|>FLOPs|>HBM");
+    sm_table *table =
+        sm_page_table(r, "Where the time goes", "<part|>{s}time|>share|>FLOPs|>{B}HBM");
     for (int k = 0; k < PROFILE_KINDS; k++)
         if (rows->of_kind[k] > 0)
-            sm_page_row(r, table, profile_kind_names[k], sm_show_seconds(r, rows->of_kind[k]),
+            sm_page_row(r, table, profile_kind_names[k], rows->of_kind[k],
                         profile_share(r, rows->of_kind[k], t->expected_s),
                         rows->flops_of_kind[k] > 0 ? sm_show_count(r, rows->flops_of_kind[k]) : "",
-                        sm_show_bytes(r, rows->bytes_of_kind[k]));
+                        rows->bytes_of_kind[k]);
     if (p->collectives)
-        sm_page_row(r, table, "exposed communication", sm_show_seconds(r, t->exposed_s),
+        sm_page_row(r, table, "exposed communication", t->exposed_s,
                     profile_share(r, t->exposed_s, t->expected_s), "", "");
     if (t->copies_s > 0)
-        sm_page_row(r, table, "copies waited for", sm_show_seconds(r, t->copies_s),
+        sm_page_row(r, table, "copies waited for", t->copies_s,
                     profile_share(r, t->copies_s, t->expected_s), "", "");
     if (p->collectives)
         sm_report_text(r, "Communication hidden behind compute: %s.",
@@ -80,22 +81,21 @@ static void kernels(sm_report *r, const sm_profile *p, const profile_rows *rows,
     bool ran = p->measured.runs > 0;
     double step = ran && !isnan(p->measured.step_s) ? p->measured.step_s : p->time.expected_s;
     sm_table *table = sm_page_table(r, "Kernels, by where they come from",
-                                    ran ? "<place|>runs|>measured|>expected|>share|>roofline|<bound"
-                                        : "<place|<kind|>runs|>time|>share|>roofline|<bound");
+                                    ran ? "<place|>runs|>{s}measured|>{s}expected|>share|"
+                                          ">roofline|<bound"
+                                        : "<place|<kind|>runs|>{s}time|>share|>roofline|<bound");
     for (int i = 0; i < rows->n && i < top; i++) {
         const profile_row *row = &rows->row[i];
         const char *place = tail(r, row->name, ran ? 30 : 34);
-        const char *runs = sm_show_number(r, row->count);
-        const char *expected = sm_show_seconds(r, row->expected_s);
         const char *share = profile_share(r, seconds_of(row), step);
         const char *roofline = profile_share(r, row->lower_s, seconds_of(row));
         const char *bound = sm_profile_bound_name(row->bound);
         if (ran)
-            sm_page_row(r, table, place, runs, sm_show_seconds(r, row->measured_s), expected, share,
+            sm_page_row(r, table, place, row->count, row->measured_s, row->expected_s, share,
                         roofline, bound);
         else
-            sm_page_row(r, table, place, profile_kind_names[row->kind], runs, expected, share,
-                        roofline, bound);
+            sm_page_row(r, table, place, profile_kind_names[row->kind], row->count, row->expected_s,
+                        share, roofline, bound);
     }
 }
 
@@ -104,22 +104,21 @@ static void collectives(sm_report *r, const sm_profile *p, const profile_rows *r
     if (rows->comms == 0) return;
     sm_table *table =
         sm_page_table(r, "Collectives",
-                      ran ? "<collective|<over|<place|>runs|>sent|>measured|>expected|>exposed"
-                          : "<collective|<over|<place|>runs|>sent|>time|>exposed");
+                      ran ? "<collective|<over|<place|>runs|>{B}sent|>{s}measured|>{s}expected|"
+                            ">{s}exposed"
+                          : "<collective|<over|<place|>runs|>{B}sent|>{s}time|>{s}exposed");
     for (int i = 0; i < rows->comms && i < top; i++) {
         const profile_comm_row *row = &rows->comm[i];
         const char *over = row->first->axes ? sm_axes_words(r, &p->mesh, row->first->axes)
                                             : sm_textf(r, "%d", row->first->members);
         const char *op = sm_collective_name(row->first->op);
         const char *place = tail(r, row->name, ran ? 20 : 26);
-        const char *runs = sm_show_number(r, row->count);
-        const char *sent = sm_show_bytes(r, row->bytes_per_chip);
-        const char *expected = sm_show_seconds(r, row->expected_s);
-        const char *exposed = sm_show_seconds(r, row->exposed_s);
         if (ran)
-            sm_page_row(r, table, op, over, place, runs, sent, sm_show_seconds(r, row->measured_s),
-                        expected, exposed);
-        else sm_page_row(r, table, op, over, place, runs, sent, expected, exposed);
+            sm_page_row(r, table, op, over, place, row->count, row->bytes_per_chip, row->measured_s,
+                        row->expected_s, row->exposed_s);
+        else
+            sm_page_row(r, table, op, over, place, row->count, row->bytes_per_chip, row->expected_s,
+                        row->exposed_s);
     }
 }
 

@@ -71,11 +71,10 @@ static void summary(sm_report *r, const sm_profile_ran *p) {
 static void where(sm_report *r, const sm_trace_breakdown *b) {
     double step = seconds_of(&b->mean);
     double comm = b->mean.part_s[SM_PART_EXPOSED] + b->mean.overlapped_s;
-    sm_table *table = sm_page_table(r, "Where the time of a step goes", "<part|>time|>share");
+    sm_table *table = sm_page_table(r, "Where the time of a step goes", "<part|>{s}time|>share");
     for (int i = 0; i < SM_PARTS; i++)
         if (b->mean.part_s[i] > 0)
-            sm_page_row(r, table, sm_time_part_name((sm_time_part)i),
-                        sm_show_seconds(r, b->mean.part_s[i]),
+            sm_page_row(r, table, sm_time_part_name((sm_time_part)i), b->mean.part_s[i],
                         profile_share(r, b->mean.part_s[i], step));
     if (comm > 0)
         sm_report_text(r, "Communication: %s, of which %s hide behind compute (%s).",
@@ -113,21 +112,19 @@ static void devices(sm_report *r, const sm_trace_breakdown *b, int top) {
     if (b->devices < 2) return;
     bool waits = !isnan(b->device[0].wait_s);
     sm_table *table = sm_page_table(r, "Devices, the slowest first",
-                                    waits ? "<device|>step|>compute|>exposed|>copies|>idle|>waits"
-                                          : "<device|>step|>compute|>exposed|>copies|>idle");
+                                    waits ? "<device|>{s}step|>{s}compute|>{s}exposed|>{s}copies|"
+                                            ">{s}idle|>{s}waits"
+                                          : "<device|>{s}step|>{s}compute|>{s}exposed|>{s}copies|"
+                                            ">{s}idle");
     for (int i = 0; i < b->devices; i++) {
         const sm_device_time *d = &b->device[i];
         const double *part = d->mean.part_s;
         double idle = part[SM_PART_HOST] + part[SM_PART_GAP] + part[SM_PART_IDLE];
         if (i >= top && i != b->devices - 1) continue;
-        const char *cells[] = {device_text(r, b->trace, d->device),
-                               sm_show_seconds(r, seconds_of(&d->mean)),
-                               sm_show_seconds(r, part[SM_PART_COMPUTE]),
-                               sm_show_seconds(r, part[SM_PART_EXPOSED]),
-                               sm_show_seconds(r, part[SM_PART_COPIES]),
-                               sm_show_seconds(r, idle),
-                               sm_show_seconds(r, d->wait_s)};
-        sm_page_cells(r, table, cells);
+        const sm_field cells[] = {SM_FIELDS(
+            device_text(r, b->trace, d->device), seconds_of(&d->mean), part[SM_PART_COMPUTE],
+            part[SM_PART_EXPOSED], part[SM_PART_COPIES], idle, d->wait_s)};
+        sm_page_fields(r, table, waits ? 7 : 6, cells);
     }
     if (waits) tell_waits(r, b);
     else tell_slow(r, b);
@@ -137,21 +134,19 @@ static void kernels(sm_report *r, const sm_profile_ran *p, int top) {
     const sm_trace_breakdown *b = p->time;
     double steps = 0;
     for (int i = 0; i < b->devices; i++) steps += b->device[i].steps;
-    sm_table *table = sm_page_table(r, "Kernels, by the op that launched them",
-                                    p->system ? "<op|<shapes|>runs|>time|>share|>FLOP/s|>roofline"
-                                              : "<op|<shapes|>runs|>time|>share|>FLOP/s");
+    sm_table *table =
+        sm_page_table(r, "Kernels, by the op that launched them",
+                      p->system ? "<op|<shapes|>runs|>{s}time|>share|>FLOP/s|>roofline"
+                                : "<op|<shapes|>runs|>{s}time|>share|>FLOP/s");
     for (int i = 0; i < b->rows && i < top; i++) {
         const sm_kernel_row *row = &b->row[i];
         double time = row->seconds / steps;
-        const char *cells[] = {
-            short_name(r, row->op, 22),
-            cut(r, row->shapes, 18),
-            sm_show_number(r, row->count / steps),
-            sm_show_seconds(r, time),
-            profile_share(r, time, seconds_of(&b->mean)),
-            row->flops > 0 ? sm_show_count(r, row->flops / row->seconds) : "",
-            isnan(p->lower_s[i]) ? "" : profile_share(r, p->lower_s[i], row->seconds)};
-        sm_page_cells(r, table, cells);
+        const sm_field cells[] = {
+            SM_FIELDS(short_name(r, row->op, 22), cut(r, row->shapes, 18), row->count / steps, time,
+                      profile_share(r, time, seconds_of(&b->mean)),
+                      row->flops > 0 ? sm_show_count(r, row->flops / row->seconds) : "",
+                      isnan(p->lower_s[i]) ? "" : profile_share(r, p->lower_s[i], row->seconds))};
+        sm_page_fields(r, table, p->system ? 7 : 6, cells);
     }
 }
 
@@ -163,24 +158,22 @@ static void collectives(sm_report *r, const sm_profile_ran *p, int top) {
     bool link = !isnan(p->link_bytes_per_s);
     sm_table *table =
         sm_page_table(r, "Collectives, a step",
-                      link ? "<collective|>over|>bytes|>runs|>time|>shortest|>bus/s|>link|>exposed"
-                           : "<collective|>over|>bytes|>runs|>time|>shortest|>bus/s|>exposed");
+                      link ? "<collective|>{=}over|>{B}bytes|>runs|>{s}time|>{s}shortest|"
+                             ">{B}bus/s|>link|>{s}exposed"
+                           : "<collective|>{=}over|>{B}bytes|>runs|>{s}time|>{s}shortest|"
+                             ">{B}bus/s|>{s}exposed");
     for (int i = 0; i < b->comms && i < top; i++) {
         const sm_comm_row *row = &b->comm[i];
         double bus = row->bytes * row->bus_factor / row->least_s;
-        const char *cells[9] = {row->op,
-                                row->members ? sm_textf(r, "%d", row->members) : "-",
-                                sm_show_bytes(r, row->bytes),
-                                sm_show_number(r, row->count / steps),
-                                sm_show_seconds(r, row->seconds / steps),
-                                sm_show_seconds(r, row->least_s),
-                                sm_show_bytes(r, bus),
-                                profile_share(r, bus, p->link_bytes_per_s),
-                                sm_show_seconds(r, row->exposed_s / steps)};
-        if (!link) cells[7] = cells[8];
-        if (isnan(bus)) cells[6] = cells[7 - !link] = "-";
-        if (!link) cells[7] = sm_show_seconds(r, row->exposed_s / steps);
-        sm_page_cells(r, table, cells);
+        double over = row->members ? (double)row->members : NAN;
+        if (link)
+            sm_page_row(r, table, row->op, over, row->bytes, row->count / steps,
+                        row->seconds / steps, row->least_s, bus,
+                        isnan(bus) ? "-" : profile_share(r, bus, p->link_bytes_per_s),
+                        row->exposed_s / steps);
+        else
+            sm_page_row(r, table, row->op, over, row->bytes, row->count / steps,
+                        row->seconds / steps, row->least_s, bus, row->exposed_s / steps);
     }
 }
 
@@ -265,15 +258,13 @@ static sm_status against(const sm_profile_question *q, const sm_profile_ran *p, 
     sm_status status = sm_trace_break_down(q->against_trace, r->arena, &other, err);
     if (status) return status;
     const sm_trace_step *a = &p->time->mean, *b = &other->mean;
-    sm_table *table = sm_page_table(r, "Against the other trace", "<part|>this|>other|>difference");
+    sm_table *table =
+        sm_page_table(r, "Against the other trace", "<part|>{s}this|>{s}other|>{s}difference");
     for (int i = 0; i < SM_PARTS; i++)
         if (a->part_s[i] > 0 || b->part_s[i] > 0)
-            sm_page_row(r, table, sm_time_part_name((sm_time_part)i),
-                        sm_show_seconds(r, a->part_s[i]), sm_show_seconds(r, b->part_s[i]),
-                        sm_show_seconds(r, b->part_s[i] - a->part_s[i]));
-    sm_page_row(r, table, "step", sm_show_seconds(r, seconds_of(a)),
-                sm_show_seconds(r, seconds_of(b)),
-                sm_show_seconds(r, seconds_of(b) - seconds_of(a)));
+            sm_page_row(r, table, sm_time_part_name((sm_time_part)i), a->part_s[i], b->part_s[i],
+                        b->part_s[i] - a->part_s[i]);
+    sm_page_row(r, table, "step", seconds_of(a), seconds_of(b), seconds_of(b) - seconds_of(a));
     sm_data *object = sm_put_object(r, r->data, "against");
     sm_put(r, object, "step_s", seconds_of(b));
     put_step(r, object, b);

@@ -58,7 +58,8 @@ static void frontier_page(sm_report *r, const sm_serving_found *a) {
     const sm_serve_result *found = a->result;
     named_plans names = {0};
     sm_table *t = sm_page_table(r, "Frontier: a row below is slower and cheaper",
-                                ">chips|>batch|>token|>bound|>first|>tok/s/chip|>$/Mtok|<by|<plan");
+                                ">{=}chips|>batch|>{s}token|>{s}bound|>{s}first|>tok/s/chip|"
+                                ">{$}$/Mtok|<by|<plan");
     size_t rows = found->n, top = (size_t)a->q->in.top;
     if (rows > top) rows = top;
     for (size_t i = 0; i < rows; i++) {
@@ -69,11 +70,9 @@ static void frontier_page(sm_report *r, const sm_serving_found *a) {
             sm_textf(r, "%s%s", sm_serve_dtype_words(r, q, sm_serve_dtypes_of(a, at)),
                      sm_serve_plan_words(r, q->in.system, &p->plan));
         double usd = sm_serve_cost(q, p);
-        sm_page_row(r, t, sm_show_exact(r, p->chips), sm_serve_batch_words(r, p->batch),
-                    sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, p->tpot_s[0]),
-                    sm_show_seconds(r, p->ttft_s[1]), sm_show_number(r, sm_serve_throughput(q, p)),
-                    usd > 0 ? sm_show_usd(r, usd) : "-", sm_serve_bound_name(p->decode.bound),
-                    name_plan(r, &names, plan));
+        sm_page_row(r, t, p->chips, sm_serve_batch_words(r, p->batch), p->tpot_s[1], p->tpot_s[0],
+                    p->ttft_s[1], sm_serve_throughput(q, p), usd > 0 ? usd : NAN,
+                    sm_serve_bound_name(p->decode.bound), name_plan(r, &names, plan));
     }
     names_page(r, &names);
     if (rows < found->n)
@@ -95,20 +94,17 @@ void sm_serve_search_page(sm_report *r, const sm_serve_result *s) {
 static void shares_page(sm_report *r, const sm_serve_asked *q) {
     named_plans names = {.n = 0};
     if (!q->shares) return;
-    sm_table *t =
-        sm_page_table(r, "Replicas that share the requests in flight",
-                      ">replicas|>chips|>each has|>token|>first|>tok/s/chip|>$/Mtok|<plan");
+    sm_table *t = sm_page_table(r, "Replicas that share the requests in flight",
+                                ">replicas|>{=}chips|>{=}each has|>{s}token|>{s}first|>tok/s/chip|"
+                                ">{$}$/Mtok|<plan");
     for (int i = 0; i < q->shares; i++) {
         const struct sm_closed_share *s = &q->share[i];
         const sm_serve_point *p = &s->point;
         double usd = sm_serve_cost(q, p);
-        sm_page_row(r, t, sm_textf(r, "%d%s", s->replicas, s == q->taken ? " *" : ""),
-                    sm_show_exact(r, p->chips),
+        sm_page_row(r, t, sm_textf(r, "%d%s", s->replicas, s == q->taken ? " *" : ""), p->chips,
                     s->uneven ? sm_textf(r, "%.0f or %.0f", s->in_flight - 1.0, s->in_flight)
                               : sm_show_exact(r, s->in_flight),
-                    sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, p->ttft_s[1]),
-                    sm_show_number(r, p->tokens_per_s_per_chip),
-                    usd > 0 ? sm_show_usd(r, usd) : "-",
+                    p->tpot_s[1], p->ttft_s[1], p->tokens_per_s_per_chip, usd > 0 ? usd : NAN,
                     name_plan(r, &names, sm_serve_plan_words(r, q->in.system, &p->plan)));
     }
     names_page(r, &names);
@@ -329,13 +325,10 @@ static void pools_page(sm_report *r, const sm_serving_found *a) {
     const sm_system *from = a->q->in.prefill_system ? a->q->in.prefill_system : s;
     if (from == s) sm_report_heading(r, "Disaggregated");
     else sm_report_heading(r, "Prefill on %s, decode on %s", from->text, s->text);
-    sm_table *t = sm_page_table(r, NULL, "<pool|>chips|>batch|>step|<plan");
-    sm_page_row(r, t, "prefill", sm_show_exact(r, p->prefill.chips),
-                sm_show_exact(r, p->prefill_batch),
-                sm_show_seconds(r, p->prefill.prefill.expected_s),
+    sm_table *t = sm_page_table(r, NULL, "<pool|>{=}chips|>{=}batch|>{s}step|<plan");
+    sm_page_row(r, t, "prefill", p->prefill.chips, p->prefill_batch, p->prefill.prefill.expected_s,
                 sm_serve_plan_words(r, from, &p->prefill.plan));
-    sm_page_row(r, t, "decode", sm_show_exact(r, p->decode.chips),
-                sm_show_exact(r, p->decode.batch), sm_show_seconds(r, p->decode.decode.expected_s),
+    sm_page_row(r, t, "decode", p->decode.chips, p->decode.batch, p->decode.decode.expected_s,
                 sm_serve_plan_words(r, s, &p->decode.plan));
     sm_report_text(
         r,

@@ -83,9 +83,7 @@ static void tell_rate(sm_report *r, const sm_simulate_asked *q) {
 }
 
 static void put_row(sm_report *r, sm_table *t, const char *name, const sm_percentiles *p) {
-    sm_page_row(r, t, name, sm_show_seconds(r, p->mean), sm_show_seconds(r, p->p50),
-                sm_show_seconds(r, p->p90), sm_show_seconds(r, p->p99),
-                sm_show_seconds(r, p->most));
+    sm_page_row(r, t, name, p->mean, p->p50, p->p90, p->p99, p->most);
 }
 
 static bool has_slo(const sm_simulation *o, bool *of_classes) {
@@ -151,12 +149,11 @@ static void show_cache(sm_report *r, const sm_simulate_asked *q) {
     const sm_cache_point *all = q->result.cache;
     if (!(all[SM_CACHE_ALL].found > 0.0)) return;
     sm_table *t = sm_page_table(r, "One prefix cache for all replicas, by its size",
-                                "<as large as|>tokens|>bytes|>finds, of the prompts");
+                                "<as large as|>{n}tokens|>{B}bytes|>{%}finds, of the prompts");
     for (int k = 0; k < SM_CACHE_COUNT; k++) {
         if (k == SM_CACHE_HOST && all[k].tokens <= all[SM_CACHE_HBM].tokens) continue;
-        sm_page_row(r, t, names[k], sm_show_count(r, all[k].tokens),
-                    sm_show_bytes(r, all[k].tokens * q->engine.kv_bytes_per_token),
-                    sm_show_percent(r, all[k].found));
+        sm_page_row(r, t, names[k], all[k].tokens, all[k].tokens * q->engine.kv_bytes_per_token,
+                    all[k].found);
     }
 }
 
@@ -166,7 +163,8 @@ static void tell_series(sm_report *r, const sm_simulated *s) {
     int group = (s->samples + ROWS - 1) / ROWS;
     if (group == 0) return;
     double begin = s->sample[s->samples - 1].at_s - s->seconds;
-    sm_table *t = sm_page_table(r, "Over time", ">until|>waiting|>running|>KV cache|>busy");
+    sm_table *t =
+        sm_page_table(r, "Over time", ">{s}until|>waiting|>running|>{%}KV cache|>{%}busy");
     for (int i = 0; i < s->samples; i += group) {
         int n = s->samples - i < group ? s->samples - i : group;
         sm_sample sum = {.at_s = s->sample[i + n - 1].at_s - begin};
@@ -176,9 +174,7 @@ static void tell_series(sm_report *r, const sm_simulated *s) {
             sum.kv_occupancy += s->sample[j].kv_occupancy / n;
             sum.utilisation += s->sample[j].utilisation / n;
         }
-        sm_page_row(r, t, sm_show_seconds(r, sum.at_s), sm_show_number(r, sum.waiting),
-                    sm_show_number(r, sum.running), sm_show_percent(r, sum.kv_occupancy),
-                    sm_show_percent(r, sum.utilisation));
+        sm_page_row(r, t, sum.at_s, sum.waiting, sum.running, sum.kv_occupancy, sum.utilisation);
     }
 }
 
@@ -252,7 +248,7 @@ static void show_told(sm_report *r, const sm_simulated *s) {
     for (size_t tool = 0; (name = sm_truth_tool_name(tool)) != NULL; tool++)
         for (int i = 0; i < TOLD; i++) {
             const char *key = told_by(&all[i], tool, &value);
-            if (key) sm_page_row(r, t, i ? "" : name, all[i].what, key, sm_show_number(r, value));
+            if (key) sm_page_row(r, t, i ? "" : name, all[i].what, key, value);
         }
     sm_report_text(r, "All of them count from when a client sends a request: a wait for a free "
                       "client is in none. The time per token is (request - first token) / (tokens "
@@ -265,17 +261,13 @@ static void show_classes(sm_report *r, const sm_simulate_asked *q) {
     if (o->n_classes == 0) return;
     bool all = o->ttft_s > 0.0 || o->tpot_s > 0.0;
     sm_table *t = sm_page_table(r, "By class",
-                                "<class|>priority|>requests|>TTFT p50|>TTFT p99|>TPOT p50|>TPOT "
-                                "p99|>within SLO");
+                                "<class|>{=}priority|>{=}requests|>{s}TTFT p50|>{s}TTFT p99|"
+                                ">{s}TPOT p50|>{s}TPOT p99|>{%}within SLO");
     for (int i = 0; i < o->n_classes; i++) {
         const sm_class_served *c = &q->result.of_class[i];
-        sm_page_row(r, t, o->classes[i].name, sm_textf(r, "%d", o->classes[i].priority),
-                    sm_show_exact(r, c->finished), sm_show_seconds(r, c->ttft_s.p50),
-                    sm_show_seconds(r, c->ttft_s.p99), sm_show_seconds(r, c->tpot_s.p50),
-                    sm_show_seconds(r, c->tpot_s.p99),
-                    all || o->classes[i].ttft_s > 0.0 || o->classes[i].tpot_s > 0.0
-                        ? sm_show_percent(r, c->within_slo)
-                        : "-");
+        bool limited = all || o->classes[i].ttft_s > 0.0 || o->classes[i].tpot_s > 0.0;
+        sm_page_row(r, t, o->classes[i].name, o->classes[i].priority, c->finished, c->ttft_s.p50,
+                    c->ttft_s.p99, c->tpot_s.p50, c->tpot_s.p99, limited ? c->within_slo : NAN);
     }
 }
 
@@ -325,7 +317,7 @@ static void show_evidence(sm_report *r, const sm_simulate_asked *q) {
 static void show_answer(sm_report *r, const sm_simulate_asked *q) {
     tell_rate(r, q);
     tell_rates(r, q);
-    sm_table *t = sm_page_table(r, "Latency", "<|>mean|>p50|>p90|>p99|>longest");
+    sm_table *t = sm_page_table(r, "Latency", "<|>{s}mean|>{s}p50|>{s}p90|>{s}p99|>{s}longest");
     put_row(r, t, "queue", &q->result.queue_s);
     put_row(r, t, "time to first token", &q->result.ttft_s);
     put_row(r, t, "time per output token", &q->result.tpot_s);

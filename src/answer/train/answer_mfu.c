@@ -162,19 +162,13 @@ static void count_row(sm_report *r, const asked_mfu *q, const sm_codebase *base,
     told t = tell(r, q, c);
     const char *name = name_of(r, base, c), *since = month(r, c->from);
     sm_data *object = sm_put_object(r, list, NULL);
-    sm_put(r, object, "codebase", base->name);
-    sm_put(r, object, "title", base->title);
-    sm_put(r, object, "since", since);
+    sm_put(r, object, "codebase|title|since", base->name, base->title, since);
     put_count(r, object, q, c, &t);
-    const char *share = t.peak > 0 ? sm_show_percent(r, t.flops_per_s / t.peak) : "-";
+    sm_flops_count_words(c, words, sizeof words);
     if (q->figure)
-        sm_page_row(r, table, name, share, sm_show_rate(r, t.flops_per_s, ""),
-                    sm_show_count(r, t.flops), c->figure,
-                    sm_textf(r, "%s", sm_flops_count_words(c, words, sizeof words)));
-    else
-        sm_page_row(r, table, name, sm_show_count(r, t.flops),
-                    t.peak > 0 ? sm_show_rate(r, t.peak, "FLOP/s") : "-", c->figure,
-                    sm_textf(r, "%s", sm_flops_count_words(c, words, sizeof words)));
+        sm_page_row(r, table, name, t.peak > 0 ? t.flops_per_s / t.peak : NAN,
+                    sm_show_rate(r, t.flops_per_s, ""), t.flops, c->figure, words);
+    else sm_page_row(r, table, name, t.flops, t.peak > 0 ? t.peak : NAN, c->figure, words);
 }
 
 /* Those of the question, then those that are shipped; NULL behind them. */
@@ -185,10 +179,11 @@ static const sm_codebase *base_at(const asked_mfu *q, size_t i) {
 }
 
 static void every_count(sm_report *r, const asked_mfu *q) {
-    sm_table *table = q->figure ? sm_page_table(r, "The same speed in every count",
-                                                "<count|>share|>FLOP/s|>FLOPs/token|<as|<counts")
-                                : sm_page_table(r, "FLOPs of training on a token, in every count",
-                                                "<count|>FLOPs/token|>peak|<as|<counts");
+    sm_table *table = q->figure
+                          ? sm_page_table(r, "The same speed in every count",
+                                          "<count|>{%}share|>FLOP/s|>{n}FLOPs/token|<as|<counts")
+                          : sm_page_table(r, "FLOPs of training on a token, in every count",
+                                          "<count|>{n}FLOPs/token|>{FLOP/s}peak|<as|<counts");
     sm_table *sources = sm_page_table(r, "Where each says so", "<count|<source");
     sm_data *list = sm_put_array(r, r->data, "counts");
     const sm_codebase *base;

@@ -147,16 +147,14 @@ static void curve(const run *x) {
     static const double years[] = {0.5, 1, 2, 5, 10, 20, 50};
     sm_report *r = x->r;
     sm_data *list = sm_put_array(r, r->data, "goodput_curve");
-    sm_table *table =
-        sm_page_table(r, "The run over how often chips fail",
-                      ">a chip every|>the run every|>checkpoint every|>time|>goodput|>cost");
+    sm_table *table = sm_page_table(
+        r, "The run over how often chips fail",
+        ">a chip every|>{s}the run every|>{s}checkpoint every|>time|>{%}goodput|>cost");
     for (size_t i = 0; i < sizeof years / sizeof *years; i++) {
         double rate = HOUR / (years[i] * YEAR);
         sm_goodput g = at_rate(x, rate);
-        sm_page_row(r, table, chip_mtbf(r, rate),
-                    sm_show_seconds(r, HOUR / (rate * x->price->chips)),
-                    sm_show_seconds(r, g.interval_s), time_text(x, g.total_s),
-                    sm_show_percent(r, goodput(x, &g)), usd_text(x, g.total_s));
+        sm_page_row(r, table, chip_mtbf(r, rate), HOUR / (rate * x->price->chips), g.interval_s,
+                    time_text(x, g.total_s), goodput(x, &g), usd_text(x, g.total_s));
         put_goodput(x, sm_put_object(r, list, NULL), rate, &g);
     }
     sm_report_text(r,

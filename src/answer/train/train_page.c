@@ -62,10 +62,9 @@ void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences, 
 
 static void mesh_rows(sm_report *r, const sm_plan_detail *detail) {
     if (detail->axes == 0) return;
-    sm_table *table = sm_page_table(r, NULL, "<axis|>chips|<on");
+    sm_table *table = sm_page_table(r, NULL, "<axis|>{=}chips|<on");
     for (int i = 0; i < detail->axes; i++)
-        sm_page_row(r, table, detail->axis[i].name, sm_textf(r, "%d", detail->axis[i].size),
-                    detail->axis[i].on);
+        sm_page_row(r, table, detail->axis[i].name, detail->axis[i].size, detail->axis[i].on);
 }
 
 static const char *whose_price(const sm_train_asked *q) {
@@ -140,7 +139,7 @@ static void time_rows(sm_report *r, const sm_plans_shown *plans, const sm_price_
 static void part_row(sm_report *r, sm_table *table, const char *name, double seconds, double whole,
                      const char *what) {
     if (seconds < 1e-9 * whole) seconds = 0.0; /* the rest of a difference of sums */
-    sm_page_row(r, table, name, sm_show_seconds(r, seconds),
+    sm_page_row(r, table, name, seconds,
                 sm_textf(r, "%.1f %%", whole > 0.0 ? 100.0 * seconds / whole : 0.0), what);
 }
 
@@ -173,16 +172,15 @@ static bool is_as_full(const sm_memory *a, const sm_memory *b) {
 static void memory_of_stages(sm_report *r, const sm_plan_detail *detail) {
     if (detail->stages < 2) return;
     sm_table *table = sm_page_table(
-        r, NULL, "<stage|>weights|>gradients|>optimizer|>activations|>buffers|>in all");
+        r, NULL,
+        "<stage|>{B}weights|>{B}gradients|>{B}optimizer|>{B}activations|>{B}buffers|>{B}in all");
     for (int i = 0, next; i < detail->stages; i = next) {
         const sm_memory *m = &detail->stage_memory[i];
         for (next = i + 1; next < detail->stages && is_as_full(&detail->stage_memory[next], m);)
             next++;
         sm_page_row(r, table,
                     next > i + 1 ? sm_textf(r, "%d to %d", i, next - 1) : sm_textf(r, "%d", i),
-                    sm_show_bytes(r, m->params), sm_show_bytes(r, m->gradients),
-                    sm_show_bytes(r, m->optimizer), sm_show_bytes(r, m->activations),
-                    sm_show_bytes(r, m->buffers), sm_show_bytes(r, m->total));
+                    m->params, m->gradients, m->optimizer, m->activations, m->buffers, m->total);
     }
 }
 
@@ -242,13 +240,13 @@ static void collective_rows(sm_report *r, const sm_plan_detail *detail) {
     if (!line) return;
     int n = find_families(r, detail, line);
     qsort(line, (size_t)n, sizeof *line, by_exposed);
-    sm_table *table = sm_page_table(r, NULL, "<collectives of a step|>times|>bytes|>time|>exposed");
+    sm_table *table =
+        sm_page_table(r, NULL, "<collectives of a step|>{n}times|>{B}bytes|>{s}time|>{s}exposed");
     for (int i = 0; i < n && i < TOP_COLLECTIVES; i++) {
         sm_page_row(r, table,
                     sm_textf(r, "%s of %s over %s, %s", sm_collective_name(line[i].first->op),
                              line[i].arrays, line[i].first->axis, line[i].first->phase),
-                    sm_show_count(r, line[i].count), sm_show_bytes(r, line[i].bytes),
-                    sm_show_seconds(r, line[i].time_s), sm_show_seconds(r, line[i].exposed_s));
+                    line[i].count, line[i].bytes, line[i].time_s, line[i].exposed_s);
     }
     if (n > TOP_COLLECTIVES)
         sm_report_text(r, "And %d more; --json has them all.", n - TOP_COLLECTIVES);
@@ -258,15 +256,15 @@ static void collective_rows(sm_report *r, const sm_plan_detail *detail) {
 
 static void other_rows(sm_report *r, const sm_plans_shown *plans) {
     if (plans->n < 2) return;
-    sm_table *table =
-        sm_page_table(r, "Next best with other degrees", ">step|>slower|>MFU|>memory|<bound|<plan");
+    sm_table *table = sm_page_table(r, "Next best with other degrees",
+                                    ">{s}step|>slower|>{%}MFU|>{B}memory|<bound|<plan");
     double best = plans->plan[0].detail.price.expected_s;
     for (int i = 1; i < plans->n; i++) {
         const sm_price_of_plan *price = &plans->plan[i].detail.price;
-        sm_page_row(r, table, sm_show_seconds(r, price->expected_s),
-                    sm_textf(r, "%.1f %%", 100.0 * (price->expected_s / best - 1.0)),
-                    sm_show_percent(r, price->mfu), sm_show_bytes(r, price->memory.total),
-                    sm_train_bound(r, plans->q->system, price), plans->plan[i].text);
+        sm_page_row(r, table, price->expected_s,
+                    sm_textf(r, "%.1f %%", 100.0 * (price->expected_s / best - 1.0)), price->mfu,
+                    price->memory.total, sm_train_bound(r, plans->q->system, price),
+                    plans->plan[i].text);
     }
     sm_indistinguishable_line(r, plans);
 }
@@ -357,7 +355,7 @@ void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
     time_rows(r, plans, price);
     const sm_breakdown *b = &price->breakdown;
     double whole = price->expected_s;
-    sm_table *table = sm_page_table(r, NULL, "<where the step goes|>|>|<");
+    sm_table *table = sm_page_table(r, NULL, "<where the step goes|>{s}|>|<");
     part_row(r, table, "math", b->math, whole, "ops that the FLOP/s limit");
     part_row(r, table, "memory", b->memory, whole, "ops that the memory bandwidth limits");
     part_row(r, table, "network", b->network_exposed, whole, "what compute does not hide");

@@ -234,31 +234,27 @@ static sm_status work_out(iteration *x, const sm_price_of_plan *price, sm_error 
 
 /* ---- the page ---- */
 
-static void row(iteration *x, sm_table *t, sm_data *list, const char *phase, double s,
-                const char *by) {
-    sm_report *r = x->r;
-    if (!(s > 0)) return;
-    sm_page_row(r, t, phase, sm_show_seconds(r, s), sm_show_percent(r, s / x->total_s), by);
-    sm_put(r, sm_put_object(r, list, NULL), "phase|time_s", phase, s);
+static void row(iteration *x, const sm_listing *list, const char *phase, double s, const char *by) {
+    if (s > 0) sm_list_row(list, true, phase, s, s / x->total_s, by);
 }
 
 static void phases_page(iteration *x, sm_data *object) {
     sm_report *r = x->r;
     const char *times = x->epochs > 1 ? sm_textf(r, "%.0f times, ", x->epochs) : "";
-    sm_table *t = sm_page_table(r, NULL, "<phase|>time|>part|<by");
-    sm_data *list = sm_put_array(r, object, "phases");
+    const sm_listing list =
+        sm_page_list(r, object, "phases", NULL, "phase<phase|time_s>{s}time|>{%}part|<by");
     if (x->out.seconds > 0)
-        row(x, t, list, "rollouts", x->out.seconds,
+        row(x, &list, "rollouts", x->out.seconds,
             sm_textf(r, "%.0f engines of %d, batch %.0f: %s", x->out.replicas, x->out.chips,
                      x->out.batch, x->out.plan));
-    row(x, t, list, "moves", x->moved_s, "of models to the host and back");
-    row(x, t, list, "reference", x->reference_s, "forward, as the plan");
-    row(x, t, list, "reward", x->reward_s,
+    row(x, &list, "moves", x->moved_s, "of models to the host and back");
+    row(x, &list, "reference", x->reference_s, "forward, as the plan");
+    row(x, &list, "reward", x->reward_s,
         x->reward.plan ? sm_textf(r, "forward of %s", x->q->in.reward->name) : "");
-    row(x, t, list, "values", x->value_s, "forward of the critic");
-    row(x, t, list, "training", x->train_s, sm_textf(r, "%sthe plan", times));
-    row(x, t, list, "critic", x->critic_s, sm_textf(r, "%s%s", times, x->critic.plan));
-    row(x, t, list, "weights", x->sync_s, "from training to the engines");
+    row(x, &list, "values", x->value_s, "forward of the critic");
+    row(x, &list, "training", x->train_s, sm_textf(r, "%sthe plan", times));
+    row(x, &list, "critic", x->critic_s, sm_textf(r, "%s%s", times, x->critic.plan));
+    row(x, &list, "weights", x->sync_s, "from training to the engines");
 }
 
 static void memory_lines(iteration *x, sm_data *object) {

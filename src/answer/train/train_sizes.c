@@ -96,16 +96,12 @@ static void point_row(sm_report *r, const sm_train_sweep *w, const sm_train_poin
                       const sm_train_point *p, sm_table *table) {
     const sm_price_of_plan *price = &p->best.detail.price;
     bool run = w->q->job.tokens > 0.0;
-    const char *cells[] = {sm_textf(r, "%d", price->chips),
-                           sm_show_seconds(r, price->expected_s),
-                           scaling(r, first, p),
-                           sm_show_percent(r, price->mfu),
-                           sm_show_count(r, price->tokens_per_s_per_chip),
-                           sm_train_bound(r, &p->system, price),
-                           run ? sm_show_seconds(r, price->train_time_s)
-                               : sm_show_bytes(r, price->memory.total),
-                           run && w->q->price_known ? sm_show_usd(r, price->cost_usd) : "-"};
-    sm_page_cells(r, table, cells);
+    const sm_field cells[] = {SM_FIELDS(price->chips, price->expected_s, scaling(r, first, p),
+                                        price->mfu, price->tokens_per_s_per_chip,
+                                        sm_train_bound(r, &p->system, price),
+                                        run ? price->train_time_s : price->memory.total,
+                                        w->q->price_known ? price->cost_usd : NAN)};
+    sm_page_fields(r, table, run ? 8 : 7, cells);
 }
 
 static void pareto_rows(sm_report *r, const sm_train_sweep *w, const bool *pays) {
@@ -113,15 +109,16 @@ static void pareto_rows(sm_report *r, const sm_train_sweep *w, const bool *pays)
     bool run = w->q->job.tokens > 0.0;
     sm_table *numbers =
         sm_page_table(r, "The best plan for each number of chips that pays off",
-                      run ? ">chips|>step|>scaling|>MFU|>tok/s/chip|<bound|>run|>cost"
-                          : ">chips|>step|>scaling|>MFU|>tok/s/chip|<bound|>memory");
-    sm_table *plans = sm_page_table(r, NULL, ">chips|<plan");
+                      run ? ">{=}chips|>{s}step|>scaling|>{%}MFU|>{n}tok/s/chip|<bound|>{s}run|"
+                            ">{$}cost"
+                          : ">{=}chips|>{s}step|>scaling|>{%}MFU|>{n}tok/s/chip|<bound|>{B}memory");
+    sm_table *plans = sm_page_table(r, NULL, ">{=}chips|<plan");
     for (int i = 0; i < w->q->in.n_chips; i++) {
         const sm_train_point *p = &w->point[i];
         if (!pays[i]) continue;
         if (!first) first = p;
         point_row(r, w, first, p, numbers);
-        sm_page_row(r, plans, sm_textf(r, "%d", p->best.detail.price.chips), p->best.text);
+        sm_page_row(r, plans, p->best.detail.price.chips, p->best.text);
     }
 }
 

@@ -3,18 +3,15 @@
 
 enum { MOST_SOFTWARES = 64 };
 
-static void software_row(sm_report *r, sm_table *table, sm_data *list, const sm_train_asked *q,
+static void software_row(sm_report *r, const sm_listing *list, const sm_train_asked *q,
                          const sm_price_of_plan *price) {
     const sm_calibration *c = q->in.calibration;
     const sm_step_sizes step = sm_sizes_of_step(q, price);
     sm_ends ends = sm_step_interval(q, price);
     char beyond[80];
     sm_calibration_outside(c, &step, beyond, sizeof beyond);
-    sm_page_row(r, table, c->software, sm_show_seconds(r, price->expected_s),
-                sm_show_seconds(r, ends.low), sm_show_seconds(r, ends.high),
-                sm_show_percent(r, price->mfu), beyond);
-    sm_data *object = sm_put_object(r, list, NULL);
-    sm_put(r, object, "chip|software|expected_s", c->chip, c->software, price->expected_s);
+    sm_data *object = sm_list_row(list, true, c->chip, c->software, price->expected_s, ends.low,
+                                  ends.high, price->mfu, beyond);
     sm_put(r, sm_put_array(r, object, "interval"), NULL, ends.low, ends.high);
     sm_put(r, object, "mfu|beyond_constants", price->mfu, beyond);
 }
@@ -24,9 +21,10 @@ sm_status sm_train_softwares(sm_report *r, const sm_train_asked *q, sm_train *tr
     const char *names[MOST_SOFTWARES];
     const sm_chip *chip = &q->system->chip;
     size_t n = sm_calibration_softwares(chip, names, MOST_SOFTWARES);
-    sm_table *table = sm_page_table(r, "This plan by the software that runs it",
-                                    "<software|>step|>10 %|>90 %|>MFU|<beyond its rows in");
-    sm_data *list = sm_put_array(r, r->data, "softwares");
+    const sm_listing list =
+        sm_page_list(r, r->data, "softwares", "This plan by the software that runs it",
+                     "chip|software<software|expected_s>{s}step|>{s}10 %|>{s}90 %|>{%}MFU|"
+                     "<beyond its rows in");
     sm_train_asked asked = *q;
     sm_status status = SM_OK;
     for (size_t i = 0; i < n && i < MOST_SOFTWARES && !status; i++) {
@@ -36,7 +34,7 @@ sm_status sm_train_softwares(sm_report *r, const sm_train_asked *q, sm_train *tr
         asked.in.calibration = c;
         sm_train_with_software(&asked, train);
         status = sm_train_price(train, plan, &price, err);
-        if (!status) software_row(r, table, list, &asked, &price);
+        if (!status) software_row(r, &list, &asked, &price);
     }
     sm_train_with_software(q, train);
     return status;

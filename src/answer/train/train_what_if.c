@@ -75,20 +75,18 @@ sm_status sm_train_what_if(const sm_train_asked *q, sm_train *train, const sm_pl
     sm_data *object = sm_put_object(r, r->data, "what_if");
     sm_put(r, object, "machine|same_plan_step_time_s|best_step_time_s", q->in.what_if.text,
            kept.fits ? kept.expected_s : NAN, anew.plan ? anew.price->expected_s : NAN);
-    sm_table *table =
-        sm_page_table(r, sm_textf(r, "With %s", q->in.what_if.text), "<|>step|>saved|>MFU|<plan");
-    sm_page_row(r, table, "as it is", sm_show_seconds(r, now), "",
-                sm_show_percent(r, best->detail.price.mfu), best->text);
-    sm_page_row(r, table, "same plan", kept.fits ? sm_show_seconds(r, kept.expected_s) : "-",
+    sm_table *table = sm_page_table(r, sm_textf(r, "With %s", q->in.what_if.text),
+                                    "<|>{s}step|>saved|>{%}MFU|<plan");
+    sm_page_row(r, table, "as it is", now, "", best->detail.price.mfu, best->text);
+    sm_page_row(r, table, "same plan", kept.fits ? kept.expected_s : NAN,
                 kept.fits ? sm_textf(r, "%.1f %%", 100.0 * (1.0 - kept.expected_s / now)) : "-",
-                kept.fits ? sm_show_percent(r, kept.mfu) : "-",
-                kept.fits ? "" : "impossible, or does not fit");
+                kept.fits ? kept.mfu : NAN, kept.fits ? "" : "impossible, or does not fit");
     if (anew.plan && !q->priced_only) {
         const char *words = sm_train_plan_words(r, &other, anew.plan);
         sm_put(r, object, "best_plan", words);
-        sm_page_row(r, table, "best plan", sm_show_seconds(r, anew.price->expected_s),
+        sm_page_row(r, table, "best plan", anew.price->expected_s,
                     sm_textf(r, "%.1f %%", 100.0 * (1.0 - anew.price->expected_s / now)),
-                    sm_show_percent(r, anew.price->mfu), words);
+                    anew.price->mfu, words);
     }
     return SM_OK;
 }
@@ -183,20 +181,20 @@ sm_status sm_train_sensitivity(const sm_train_asked *q, sm_train *train, const s
     const machine m = {q, train};
     sm_report *r = q->report;
     double now = best->detail.price.expected_s;
-    sm_data *list = sm_put_array(r, r->data, "sensitivity");
-    sm_table *table = sm_page_table(r, "What more of each would bring",
-                                    "<resource|>elasticity|>-10 %|>twice|>saves|<");
+    const sm_listing list =
+        sm_page_list(r, r->data, "sensitivity", "What more of each would bring",
+                     "resource<resource|elasticity|>elasticity|break_even_factor|>-10 %|factor|"
+                     "step_time_s|>twice|>saves|<");
     sensitivity all[SM_RESOURCE_COUNT];
     for (int i = 0; i < SM_RESOURCE_COUNT; i++) {
         sm_status status = measure(&m, best, (sm_resource)i, &all[i], err);
         if (status) return status;
         const sensitivity s = all[i];
         bool half = i == SM_RESOURCE_LATENCY;
-        sm_put(r, sm_put_object(r, list, NULL),
-               "resource|elasticity|break_even_factor|factor|step_time_s", sm_resource_names[i],
-               s.elasticity, s.break_even, half ? 0.5 : 2.0, s.twice_s);
-        sm_page_row(r, table, sm_resource_names[i], sm_textf(r, "%.3f", s.elasticity),
+        sm_list_row(&list, true, sm_resource_names[i], s.elasticity,
+                    sm_textf(r, "%.3f", s.elasticity), s.break_even,
                     isnan(s.break_even) ? "-" : sm_textf(r, "%.3gx", s.break_even),
+                    half ? 0.5 : 2.0, s.twice_s,
                     sm_textf(r, "%s%s", sm_show_seconds(r, s.twice_s), half ? " at half" : ""),
                     sm_textf(r, "%.1f %%", 100.0 * (1.0 - s.twice_s / now)), help[i]);
     }

@@ -31,16 +31,14 @@ static const char *because(const sm_train_asked *q, const sm_price_of_plan *best
     return sm_textf(r, "%s; bound by %s, no longer by %s", grown, is, was);
 }
 
-static void row(const sm_train_asked *q, sm_table *table, sm_data *list, const char *instead,
+static void row(const sm_train_asked *q, const sm_listing *list, const char *instead,
                 const sm_price_of_plan *best, const sm_found *found, const char *why) {
     sm_report *r = q->report;
-    sm_data *object = sm_put_object(r, list, NULL);
     double step = found->plan ? found->price->expected_s : NAN;
-    sm_put(r, object, "instead|step_time_s|because", instead, step, why);
+    sm_data *object = sm_list_row(
+        list, true, instead, step,
+        found->plan ? sm_textf(r, "%.1f %%", 100.0 * (step / best->expected_s - 1.0)) : "-", why);
     if (found->plan) sm_put(r, object, "plan", sm_train_plan_words(r, q->system, found->plan));
-    sm_page_row(r, table, instead, found->plan ? sm_show_seconds(r, step) : "-",
-                found->plan ? sm_textf(r, "%.1f %%", 100.0 * (step / best->expected_s - 1.0)) : "-",
-                why);
 }
 
 /* The best plan in which one degree is another; without any, why, or NULL: none is possible. */
@@ -63,8 +61,9 @@ sm_status sm_train_why(const sm_train_asked *q, sm_train *train, const sm_plan_s
                        sm_error *err) {
     sm_report *r = q->report;
     const sm_price_of_plan *price = &best->detail.price;
-    sm_data *list = sm_put_array(r, r->data, "why");
-    sm_table *table = sm_page_table(r, "Why these degrees", "<instead|>step|>slower|<because");
+    const sm_listing list =
+        sm_page_list(r, r->data, "why", "Why these degrees",
+                     "instead<instead|step_time_s>{s}step|>slower|because<because");
     uint64_t keys = sm_plan_keys_for(&q->search.fixed, q->in.model) & ~q->search.fixed.given;
     sm_status status = SM_OK;
     if (q->priced_only)
@@ -74,7 +73,7 @@ sm_status sm_train_why(const sm_train_asked *q, sm_train *train, const sm_plan_s
         int now = sm_plan_degree_of(best->plan, key);
         const int other[] = {now * 2, now / 2};
         for (int i = 0; i < 2 && (keys >> key & 1u) && !status; i++) {
-            const char *why;
+            const char *why = NULL;
             sm_found found;
             bool even = i == 0 || now % 2 == 0;
             if (other[i] < 1 || !even || price->chips % other[i]) continue;
@@ -82,7 +81,7 @@ sm_status sm_train_why(const sm_train_asked *q, sm_train *train, const sm_plan_s
             if (status) continue;
             if (found.plan) why = because(q, price, found.price);
             if (!why) continue; /* experts that it does not divide */
-            row(q, table, list,
+            row(q, &list,
                 sm_textf(r, "%s=%d", sm_plan_key_row_of((sm_plan_key)key)->name, other[i]), price,
                 &found, why);
         }

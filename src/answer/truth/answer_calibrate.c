@@ -4,7 +4,6 @@
 #include "scalemodel/load.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct sm_fitting {
     sm_calibrate_question in;
@@ -24,15 +23,12 @@ typedef struct sm_fitting {
 
 /* The measured rows that constants are fitted to. */
 
-/* As `validate` keeps them out of its statistics. */
+/* What `validate` keeps out of its statistics, and what it counts but no constant should follow: of
+ * quality C is what states too little, or contradicts itself. */
 static bool is_apart(const sm_truth_row *row, bool all, bool serving) {
-    const sm_training_row *t = &row->of.training;
-    if (!(row->measured_s > 0.0)) return true;
+    if (!(row->measured_s > 0.0) || sm_row_apart(row, all)) return true;
     if (row->kind != SM_TRUTH_TRAINING) return row->kind == SM_TRUTH_INFERENCE && !serving;
-    if (t->oom) return true;
-    if (all) return false;
-    return t->duplicate_of[0] || strcmp(t->quality, "C") == 0 ||
-           (t->task[0] && strcmp(t->task, "pretrain") != 0);
+    return !all && strcmp(row->of.training.quality, "C") == 0;
 }
 
 static bool is_named_software(const sm_fitting *q, const sm_truth *truth, size_t files) {
@@ -255,23 +251,15 @@ static group *group_rows(const sm_fitting *q, bool by_source, size_t *n) {
 static void error_rows(sm_report *r, const sm_fitting *q, const char *what, bool by_source) {
     size_t n = 0;
     group *list = group_rows(q, by_source, &n);
-    sm_data *array =
-        sm_put_array(r, r->data, by_source ? "held_out_by_source" : "held_out_by_model");
+    const sm_listing rows = sm_page_list(
+        r, r->data, by_source ? "held_out_by_source" : "held_out_by_model",
+        sm_textf(r, "Error when the %s is held out", what),
+        sm_textf(r, "%s|<%s|rows>{=}rows|median>{%%}median|p90>{%%}90 %%", what, what));
     if (!list) r->out_of_memory = true;
-    if (!list || n == 0) return;
-    sm_table *table = sm_page_table(r, sm_textf(r, "Error when the %s is held out", what),
-                                    sm_textf(r, "<%s|>rows|>median|>90 %%", what));
-    for (size_t g = 0; g < n; g++) {
-        double median = sm_quantile_counted(list[g].error, list[g].n, 0.5);
-        double p90 = sm_quantile_counted(list[g].error, list[g].n, 0.9);
-        sm_data *object = sm_put_object(r, array, NULL);
-        sm_put(r, object, what, list[g].name);
-        sm_put(r, object, "rows|median|p90", (double)list[g].rows, median, p90);
-        if (g < MOST_GROUPS)
-            sm_page_row(r, table, sm_textf(r, "%.60s", list[g].name),
-                        sm_show_exact(r, (double)list[g].rows), sm_show_percent(r, median),
-                        sm_show_percent(r, p90));
-    }
+    for (size_t g = 0; list && g < n; g++)
+        sm_list_row(&rows, g < MOST_GROUPS, list[g].name, sm_textf(r, "%.60s", list[g].name),
+                    (double)list[g].rows, sm_quantile_counted(list[g].error, list[g].n, 0.5),
+                    sm_quantile_counted(list[g].error, list[g].n, 0.9));
     if (n > MOST_GROUPS) sm_report_text(r, "... and %zu more.", n - MOST_GROUPS);
 }
 
@@ -315,21 +303,16 @@ static void put_rows(sm_report *r, const sm_fitting *q) {
 /* ---- outliers ---- */
 
 static void outlier_rows(sm_report *r, const sm_fitting *q) {
-    sm_data *array = sm_put_array(r, r->data, "outliers");
-    if (q->fit.outliers == 0) return;
-    sm_table *table = sm_page_table(r, "Rows that do not fit: they count for little",
-                                    "<row|>line|>measured|>expected|>error");
+    const sm_listing list =
+        sm_page_list(r, r->data, "outliers", "Rows that do not fit: they count for little",
+                     "id|<row|line>{=}line|measured_s>{s}measured|>{s}expected|error>{+%}error");
     int shown = 0;
     for (size_t i = 0; i < q->fit.n; i++) {
         const sm_fit_row *f = &q->fit.row[i];
-        if (!f->outlier) continue;
-        sm_put(r, sm_put_object(r, array, NULL), "id|line|measured_s|error", f->row->id,
-               f->row->line, f->row->measured_s, f->in_sample);
-        if (shown++ < MOST_OUTLIERS)
-            sm_page_row(r, table, sm_textf(r, "%.70s", f->row->id), sm_show_exact(r, f->row->line),
-                        sm_show_seconds(r, f->row->measured_s),
-                        sm_show_seconds(r, f->row->measured_s * (1.0 + f->in_sample)),
-                        sm_textf(r, "%+.1f %%", 100.0 * f->in_sample));
+        if (f->outlier)
+            sm_list_row(&list, shown++ < MOST_OUTLIERS, f->row->id,
+                        sm_textf(r, "%.70s", f->row->id), f->row->line, f->row->measured_s,
+                        f->row->measured_s * (1.0 + f->in_sample), f->in_sample);
     }
     if (shown > MOST_OUTLIERS) sm_report_text(r, "... and %d more.", shown - MOST_OUTLIERS);
 }
@@ -395,17 +378,15 @@ static void sm_fitting_page(sm_report *r, const sm_fitting *q) {
                    "predicted, %zu are fitted to. Start and prior: %s %s.",
                    q->of_chip, q->read, q->apart, q->of_chip - q->apart - q->fit.rows, q->fit.rows,
                    q->in.start->chip, q->in.start->software);
-    sm_table *table = sm_page_table(r, NULL, "<constant|>before|>after|>deviation|<from");
-    sm_data *list = sm_put_array(r, r->data, "constants");
+    const sm_listing list = sm_page_list(r, r->data, "constants", NULL,
+                                         "name<constant|before|>before|after|>after|"
+                                         "relative_deviation>{%}deviation|identified|<from");
     for (int i = 0; i < q->fit.constants; i++) {
         const sm_fit_constant *c = &q->fit.constant[i];
-        const char *name = sm_constant_of(c->which)->name;
-        const char *from = c->identified ? "the rows" : "the prior";
-        sm_page_row(r, table, name, sm_constant_text(r, sm_constant_of(c->which), c->before),
-                    sm_constant_text(r, sm_constant_of(c->which), c->after),
-                    sm_show_percent(r, c->deviation), from);
-        sm_put(r, sm_put_object(r, list, NULL), "name|before|after|relative_deviation|identified",
-               name, c->before, c->after, c->deviation, c->identified);
+        const sm_constant_info *info = sm_constant_of(c->which);
+        sm_list_row(&list, true, info->name, c->before, sm_constant_text(r, info, c->before),
+                    c->after, sm_constant_text(r, info, c->after), c->deviation, c->identified,
+                    c->identified ? "the rows" : "the prior");
     }
     error_lines(r, q);
     error_rows(r, q, "source", true);

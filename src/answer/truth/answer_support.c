@@ -39,10 +39,6 @@ static sm_evidence_asked ask(const support *s, sm_evidence_use use) {
     return asked;
 }
 
-static const char *percent(sm_report *r, double fraction) {
-    return isfinite(fraction) ? sm_show_percent(r, fraction) : "-";
-}
-
 /* The constants that a prediction takes, in the words of their file. */
 static void constants_line(const support *s, sm_evidence_use use) {
     const sm_chip *chip = &s->in.system->chip;
@@ -72,20 +68,22 @@ static void tell(support *s, sm_evidence_use use) {
     size_t n = sm_evidence_find(&q, near, (size_t)s->in.top);
     sm_data *list = sm_put_array(r, r->data, keys[use]);
     sm_report_heading(r, "%s", titles[use]);
-    sm_table *t = sm_page_table(r, NULL,
-                                use == SM_EVIDENCE_SERVING
-                                    ? "<model|<chip|<software|>rows|>off by|>first|>here|<beyond"
-                                    : "<model|<chip|<software|>rows|>off by|>here|<beyond");
+    sm_table *t =
+        sm_page_table(r, NULL,
+                      use == SM_EVIDENCE_SERVING
+                          ? "<model|<chip|<software|>{=}rows|>{%}off by|>{%}first|>{%}here|<beyond"
+                          : "<model|<chip|<software|>{=}rows|>{%}off by|>{%}here|<beyond");
     for (size_t i = 0; i < n; i++) {
         const sm_evidence *e = near[i].of;
-        const char *cell[SM_PAGE_COLUMNS] = {
-            sm_evidence_model(r, &near[i]), near[i].same_chip ? "this chip" : e->chip,
-            e->software[0] ? e->software : "any", sm_textf(r, "%d", e->rows), percent(r, e->error)};
-        int at = 5;
-        if (use == SM_EVIDENCE_SERVING) cell[at++] = percent(r, e->first_error);
-        cell[at++] = percent(r, near[i].error);
-        cell[at] = near[i].beyond;
-        sm_page_cells(r, t, cell);
+        const char *model = sm_evidence_model(r, &near[i]);
+        const char *chip = near[i].same_chip ? "this chip" : e->chip;
+        const char *software = e->software[0] ? e->software : "any";
+        if (use == SM_EVIDENCE_SERVING)
+            sm_page_row(r, t, model, chip, software, e->rows, e->error, e->first_error,
+                        near[i].error, near[i].beyond);
+        else
+            sm_page_row(r, t, model, chip, software, e->rows, e->error, near[i].error,
+                        near[i].beyond);
         sm_evidence_fields(r, sm_put_object(r, list, NULL), &near[i]);
     }
     if (n > 0) sm_evidence_page(r, &asked, &near[0]);

@@ -6,7 +6,6 @@
 #include "scalemodel/spmd.h"
 
 #include <math.h>
-#include <string.h>
 
 typedef struct row_list {
     const char *chip, *source;

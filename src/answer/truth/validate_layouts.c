@@ -27,7 +27,7 @@ static sm_member *training_members(const sm_validation *v, size_t *n) {
         /* sources try numbers of heads under one name */
         const char *key =
             sm_arena_printf(v->arena, "%s\n%s\n%d\n%s\n%d\n%.0f\n%s", c->row->source, t->model.name,
-                            t->model.n_heads, c->chip, t->chips, t->seq_len, t->precision_class);
+                            t->model.heads, c->chip, t->chips, t->seq_len, t->precision_class);
         if (!key) return NULL;
         m[(*n)++] = (sm_member){key, v->index[i]};
     }
@@ -62,9 +62,10 @@ static bool fill_sweep(const sm_validation *v, sm_member *m, size_t rows, sweep 
 
 static bool add_sweeps(sm_report *r, const sm_validation *v, sm_member *m, size_t n, sweep *s,
                        ranking *k) {
-    sm_data *list = sm_put_array(r, r->data, "layouts");
-    sm_table *table = sm_page_table(r, "Layouts of one model on one machine",
-                                    "<model|<on|>seq|>layouts|>Kendall tau|>apart|>time lost");
+    const sm_listing list =
+        sm_page_list(r, r->data, "layouts", "Layouts of one model on one machine",
+                     "source|model<model|<on|chip|chips|seq>{=}seq|precision|layouts>{=}layouts|"
+                     "kendall_tau|>Kendall tau|kendall_tau_apart|>apart|time_lost>{%}time lost");
     for (size_t i = 0, j; i < n; i = j) {
         j = sm_members_run(m, n, i);
         if (!fill_sweep(v, m + i, j - i, s)) return false;
@@ -74,15 +75,11 @@ static bool add_sweeps(sm_report *r, const sm_validation *v, sm_member *m, size_
         double apart = sm_kendall_tau_apart(s->expected, s->measured, s->n, NOISE, s->room);
         const sm_checked *c = &v->row[m[i].at];
         const sm_training_row *t = &c->row->of.training;
-        sm_page_row(r, table, t->model.name, sm_textf(r, "%d x %s", t->chips, c->chip),
-                    sm_show_exact(r, t->seq_len), sm_show_exact(r, (double)s->n),
-                    isfinite(tau) ? sm_textf(r, "%.2f", tau) : "-",
-                    isfinite(apart) ? sm_textf(r, "%.2f", apart) : "-", sm_show_percent(r, lost));
-        sm_put(r, sm_put_object(r, list, NULL),
-               "source|model|chip|chips|seq|precision|layouts|kendall_tau|kendall_tau_apart|"
-               "time_lost",
-               c->row->source, t->model.name, c->chip, t->chips, t->seq_len, t->precision_class,
-               (double)s->n, tau, apart, lost);
+        sm_list_row(&list, true, c->row->source, t->model.name,
+                    sm_textf(r, "%d x %s", t->chips, c->chip), c->chip, t->chips, t->seq_len,
+                    t->precision_class, (double)s->n, tau,
+                    isfinite(tau) ? sm_textf(r, "%.2f", tau) : "-", apart,
+                    isfinite(apart) ? sm_textf(r, "%.2f", apart) : "-", lost);
         k->apart[k->sweeps] = isfinite(apart) ? apart : 0.0;
         k->tau[k->sweeps] = isfinite(tau) ? tau : 0.0;
         k->lost[k->sweeps++] = lost;

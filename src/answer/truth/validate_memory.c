@@ -4,12 +4,11 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Fine-tuning keeps other states than training from scratch does. */
 static bool is_priced(const sm_checked *c) {
     return c->row->kind == SM_TRUTH_TRAINING && !c->p.unknown && c->p.memory.total > 0.0 &&
-           (!c->row->of.training.task[0] || strcmp(c->row->of.training.task, "pretrain") == 0);
+           !sm_row_tunes(c->row);
 }
 
 /* ---- verdicts ---- */
@@ -79,15 +78,12 @@ static void add_verdicts(sm_report *r, const sm_validation *v) {
            "least_predicted_share_passed",
            (double)n.oom_refused, (double)n.oom_passed, (double)n.ran_passed, (double)n.ran_refused,
            right, (double)n.twins_passed, (double)n.twins_refused, twins_right(&n), n.least_room);
-    sm_table *table = sm_page_table(r, "Fits or not", "<reported|>does not fit|>fits");
-    sm_page_row(r, table, "ran out of memory", sm_show_exact(r, (double)n.oom_refused),
-                sm_show_exact(r, (double)n.oom_passed));
-    sm_page_row(r, table, "ran", sm_show_exact(r, (double)n.ran_refused),
-                sm_show_exact(r, (double)n.ran_passed));
+    sm_table *table = sm_page_table(r, "Fits or not", "<reported|>{=}does not fit|>{=}fits");
+    sm_page_row(r, table, "ran out of memory", (double)n.oom_refused, (double)n.oom_passed);
+    sm_page_row(r, table, "ran", (double)n.ran_refused, (double)n.ran_passed);
     if (n.twins_passed + n.twins_refused)
-        sm_page_row(r, table, "  of them from the sources above",
-                    sm_show_exact(r, (double)n.twins_refused),
-                    sm_show_exact(r, (double)n.twins_passed));
+        sm_page_row(r, table, "  of them from the sources above", (double)n.twins_refused,
+                    (double)n.twins_passed);
     sm_report_text(r, "%s of the verdicts are right.", sm_show_percent(r, right));
     if (n.twins_passed + n.twins_refused)
         sm_report_text(r, "Of the sources that report both: %s.",
@@ -134,17 +130,13 @@ static peak_stats stats_of(const sm_validation *v, const sm_member *m, size_t n)
     return p;
 }
 
-static void peak_row(sm_report *r, sm_table *table, const char *name, const peak_stats *p) {
-    sm_page_row(r, table, name, sm_show_exact(r, (double)p->stats.n),
-                sm_show_percent(r, p->stats.median), sm_show_percent(r, p->stats.p90),
-                sm_signed_percent(r, p->stats.bias), sm_show_percent(r, p->worst_under),
-                sm_show_percent(r, p->stats.coverage));
-}
-
-static void put_peak(sm_report *r, sm_data *object, const peak_stats *p) {
-    sm_put(r, object, "n|median|mean|p90|bias|coverage|worst_under|within_a_tenth",
-           (double)p->stats.n, p->stats.median, p->stats.mean, p->stats.p90, p->stats.bias,
-           p->stats.coverage, p->worst_under, p->within);
+static void put_peak(sm_report *r, sm_table *table, sm_data *object, const char *name,
+                     const peak_stats *p) {
+    const sm_error_stats *s = &p->stats;
+    sm_page_row(r, table, name, (double)s->n, s->median, s->p90, s->bias, p->worst_under,
+                s->coverage);
+    sm_put(r, object, "n|median|mean|p90|bias|coverage|worst_under|within_a_tenth", (double)s->n,
+           s->median, s->mean, s->p90, s->bias, s->coverage, p->worst_under, p->within);
 }
 
 static void add_peaks(sm_report *r, const sm_validation *v, const sm_member *m, size_t n) {
@@ -152,19 +144,18 @@ static void add_peaks(sm_report *r, const sm_validation *v, const sm_member *m, 
     sm_table *table = sm_page_table(r,
                                     room ? "Tokens of KV cache, predicted against printed"
                                          : "Peak memory, predicted against measured",
-                                    "<source|>rows|>median|>p90|>bias|>worst under|>in interval");
+                                    "<source|>{=}rows|>{%}median|>{%}p90|>{+%}bias|"
+                                    ">{%}worst under|>{%}in interval");
     peak_stats all = stats_of(v, m, n);
     sm_data *object = sm_put_object(r, r->data, room ? "kv_room" : "memory");
-    put_peak(r, object, &all);
+    put_peak(r, table, object, "all", &all);
     sm_data *list = sm_put_array(r, object, "by_source");
-    peak_row(r, table, "all", &all);
     for (size_t i = 0, j; i < n; i = j) {
         j = sm_members_run(m, n, i);
         peak_stats some = stats_of(v, &m[i], j - i);
-        peak_row(r, table, m[i].key, &some);
         sm_data *entry = sm_put_object(r, list, NULL);
         sm_put(r, entry, "source", m[i].key);
-        put_peak(r, entry, &some);
+        put_peak(r, table, entry, m[i].key, &some);
     }
 }
 

@@ -1,6 +1,5 @@
 /* validate_override: constants in place of those that a row would be predicted with. */
 #include "validated.h"
-#include <string.h>
 
 sm_status sm_override_check(const sm_validation *v, sm_error *err) {
     enum { MOST_NAMES = 256 };

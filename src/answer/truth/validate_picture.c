@@ -1,7 +1,6 @@
 /* validate_picture: predicted against measured as a picture. */
 #include "validated.h"
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_COLOURS = 9 };
 static const char others[] = "other chips";

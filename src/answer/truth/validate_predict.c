@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <ctype.h>
 #include <math.h>
-#include <string.h>
 
 /* ---- which rows ---- */
 
@@ -29,17 +28,19 @@ static bool is_wanted(const sm_validate_question *q, const sm_truth_row *row) {
 
 /* ---- what is compared ---- */
 
+const char *sm_row_apart(const sm_truth_row *row, bool all) {
+    const sm_training_row *t = &row->of.training;
+    if (row->kind != SM_TRUTH_TRAINING) return NULL;
+    if (t->oom) return "out of memory: a verdict, not a time";
+    if (!all && t->duplicate_of[0]) return "repeats another row";
+    return !all && sm_row_tunes(row) ? "fine-tuning" : NULL;
+}
+
 /* Rows kept apart are answered all the same. */
 static const char *apart_because(const sm_checked *c, bool all) {
-    const sm_truth_row *row = c->row;
-    const sm_training_row *t = &row->of.training;
-    if (row->kind == SM_TRUTH_TRAINING) {
-        if (t->oom) return "out of memory: a verdict, not a time";
-        if (!all && t->duplicate_of[0]) return "repeats another row";
-        if (!all && t->task[0] && strcmp(t->task, "pretrain") != 0) return "fine-tuning";
-    }
-    if (c->p.unknown) return c->p.unknown;
-    return row->measured_s > 0.0 ? NULL : "the source states no time";
+    const char *why = sm_row_apart(c->row, all);
+    if (why || c->p.unknown) return why ? why : c->p.unknown;
+    return c->row->measured_s > 0.0 ? NULL : "the source states no time";
 }
 
 static sm_status predict(const sm_validation *v, sm_checked *c, sm_error *err) {

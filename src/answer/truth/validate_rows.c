@@ -1,7 +1,6 @@
 /* validate_rows: every row with its prediction, for machines. */
 #include "validated.h"
 #include <math.h>
-#include <string.h>
 
 static double known(const sm_checked *c, double value) { return c->p.unknown ? NAN : value; }
 

@@ -34,15 +34,13 @@ void sm_put_by_quantity(sm_report *r, const sm_validation *v, sm_data *summary) 
         if (n == 0) continue;
         if (!by) {
             by = sm_put_object(r, summary, "by_quantity");
-            table =
-                sm_page_table(r, "By quantity of serving",
-                              "<quantity|>figures|>median|>p90|>bias|>in interval|>below lower");
+            table = sm_page_table(r, "By quantity of serving",
+                                  "<quantity|>{=}figures|>{%}median|>{%}p90|>{+%}bias|"
+                                  ">{%}in interval|>{=}below lower");
         }
         sm_error_stats s = sm_error_stats_of(v->pairs, n, v->scratch);
         sm_put_error_stats(r, sm_put_object(r, by, sm_served_name((sm_served)q)), &s);
-        sm_page_row(r, table, sm_served_name((sm_served)q), sm_show_exact(r, (double)s.n),
-                    sm_show_percent(r, s.median), sm_show_percent(r, s.p90),
-                    sm_signed_percent(r, s.bias), sm_show_percent(r, s.coverage),
-                    sm_show_exact(r, (double)s.below_lower));
+        sm_page_row(r, table, sm_served_name((sm_served)q), (double)s.n, s.median, s.p90, s.bias,
+                    s.coverage, (double)s.below_lower);
     }
 }

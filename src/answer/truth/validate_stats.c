@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { USUAL_DIMENSIONS = 5, USUAL_GROUPS = 12 };
 
@@ -124,10 +123,6 @@ void sm_put_error_stats(sm_report *r, sm_data *object, const sm_error_stats *s) 
            s->mean, s->p90, s->bias, s->coverage, (double)s->below_lower);
 }
 
-const char *sm_signed_percent(sm_report *r, double fraction) {
-    return isfinite(fraction) ? sm_textf(r, "%+.1f %%", 100.0 * fraction) : "-";
-}
-
 static void add_groups(sm_report *r, const sm_validation *v, sm_data *by, int d, size_t most) {
     grouping g;
     if (!group_by(v, d, &g)) {
@@ -138,15 +133,14 @@ static void add_groups(sm_report *r, const sm_validation *v, sm_data *by, int d,
         const char *head = d == MODEL ? "model or operation" : sm_validate_groups[d];
         sm_table *table = sm_page_table(
             r, sm_textf(r, "By %s", head),
-            sm_textf(r, "<%s|>rows|>median|>mean|>p90|>bias|>in interval|>below lower", head));
+            sm_textf(r,
+                     "<%s|>{=}rows|>{%%}median|>{%%}mean|>{%%}p90|>{+%%}bias|>{%%}in interval|"
+                     ">{=}below lower",
+                     head));
         for (size_t i = 0; i < g.n && i < most; i++) {
-            sm_page_row(r, table, g.group[i].key, sm_show_exact(r, (double)g.group[i].stats.n),
-                        sm_show_percent(r, g.group[i].stats.median),
-                        sm_show_percent(r, g.group[i].stats.mean),
-                        sm_show_percent(r, g.group[i].stats.p90),
-                        sm_signed_percent(r, g.group[i].stats.bias),
-                        sm_show_percent(r, g.group[i].stats.coverage),
-                        sm_show_exact(r, (double)g.group[i].stats.below_lower));
+            const sm_error_stats *s = &g.group[i].stats;
+            sm_page_row(r, table, g.group[i].key, (double)s->n, s->median, s->mean, s->p90, s->bias,
+                        s->coverage, (double)s->below_lower);
         }
         if (g.n > most)
             sm_report_text(r, "and %zu more with fewer rows; --by %s shows all", g.n - most,
@@ -169,13 +163,11 @@ static void add_apart(sm_report *r, const sm_validation *v) {
         if (v->row[i].apart) m[n++] = (sm_member){v->row[i].apart, i};
     if (m) sm_members_sort(m, n);
     else r->out_of_memory = true;
-    sm_data *list = sm_put_array(r, r->data, "kept_apart");
-    if (!m || n == 0) return;
-    sm_table *table = sm_page_table(r, "Kept apart", ">rows|<because");
+    const sm_listing list =
+        sm_page_list(r, r->data, "kept_apart", "Kept apart", ">{=}rows|because<because|n");
     for (size_t i = 0, j; i < n; i = j) {
         j = sm_members_run(m, n, i);
-        sm_page_row(r, table, sm_show_exact(r, (double)(j - i)), m[i].key);
-        sm_put(r, sm_put_object(r, list, NULL), "because|n", m[i].key, (double)(j - i));
+        sm_list_row(&list, true, (double)(j - i), m[i].key, (double)(j - i));
     }
 }
 
@@ -189,16 +181,16 @@ void sm_validate_stats(sm_report *r, const sm_validation *v) {
     sm_put_error_stats(r, summary, &s);
     sm_put(r, summary, "rows|predicted|kept_apart", (double)v->n, (double)predicted,
            (double)(v->n - v->compared));
-    sm_table *table = sm_page_table(r, NULL, "<error|>value|<");
+    sm_table *table = sm_page_table(r, NULL, "<error|>{%}value|<");
     sm_page_row(r, table, "rows", sm_show_exact(r, (double)v->n),
                 sm_textf(r, "%zu predicted, %zu compared, %zu kept apart", predicted, v->compared,
                          v->n - v->compared));
-    sm_page_row(r, table, "median", sm_show_percent(r, s.median), "of |expected / measured - 1|");
-    sm_page_row(r, table, "mean", sm_show_percent(r, s.mean), "");
-    sm_page_row(r, table, "90th percentile", sm_show_percent(r, s.p90), "");
-    sm_page_row(r, table, "bias", sm_signed_percent(r, s.bias),
+    sm_page_row(r, table, "median", s.median, "of |expected / measured - 1|");
+    sm_page_row(r, table, "mean", s.mean, "");
+    sm_page_row(r, table, "90th percentile", s.p90, "");
+    sm_page_row(r, table, "bias", sm_show_signed_percent(r, s.bias),
                 "median with its sign: + is too slow");
-    sm_page_row(r, table, "in the interval", sm_show_percent(r, s.coverage), "80 % is meant");
+    sm_page_row(r, table, "in the interval", s.coverage, "80 % is meant");
     sm_page_row(r, table, "below lower", sm_show_exact(r, (double)s.below_lower),
                 "measured faster than the bound");
     sm_put_by_quantity(r, v, summary);

@@ -18,13 +18,13 @@ static double error_of(const sm_checked *c) { return c->p.expected_s / c->row->m
 /* ---- listing ---- */
 
 static sm_table *row_table(sm_report *r, const char *title) {
-    return sm_page_table(r, title, "<row|<chip|>measured|>lower|>expected|>upper|>error");
+    return sm_page_table(r, title,
+                         "<row|<chip|>{s}measured|>{s}lower|>{s}expected|>{s}upper|>{+%}error");
 }
 
 static void show_row(sm_report *r, sm_table *table, const sm_validation *v, const sm_checked *c) {
-    sm_page_row(r, table, sm_row_name(r, v, c), c->chip, sm_show_seconds(r, c->row->measured_s),
-                sm_show_seconds(r, c->p.lower_s), sm_show_seconds(r, c->p.expected_s),
-                sm_show_seconds(r, c->p.upper_s), sm_signed_percent(r, error_of(c)));
+    sm_page_row(r, table, sm_row_name(r, v, c), c->chip, c->row->measured_s, c->p.lower_s,
+                c->p.expected_s, c->p.upper_s, error_of(c));
 }
 
 static void put_row(sm_report *r, sm_data *list, const sm_validation *v, const sm_checked *c) {

@@ -1,6 +1,8 @@
 /* validated: what the parts of the answer about measured rows share: the rows, each with what is
  * predicted for it. */
 #pragma once
+#include <string.h>
+
 #include "question.h"
 #include "scalemodel/io.h"
 
@@ -33,6 +35,14 @@ sm_status sm_validation_read(sm_validation *v, sm_error *err);
 sm_status sm_override_check(const sm_validation *v, sm_error *err);
 const sm_calibration *sm_override_for(const sm_validation *v, const sm_truth_row *row);
 
+/* Of a row of training: is it of fine-tuning, not of training from scratch? */
+static inline bool sm_row_tunes(const sm_truth_row *row) {
+    return row->of.training.task[0] && strcmp(row->of.training.task, "pretrain") != 0;
+}
+/* Why a row is no step of pretraining of its own, as statistics and fits want it; NULL: it is, or
+ * is not of training. all: repeated rows and fine-tuning count. */
+const char *sm_row_apart(const sm_truth_row *row, bool all);
+
 /* Of the rows that these indices name. */
 sm_error_stats sm_stats_of(const sm_validation *v, const size_t *index, size_t n);
 
@@ -64,7 +74,6 @@ void sm_put_parts(sm_report *r, sm_data *object, const sm_checked *c);
 void sm_put_by_quantity(sm_report *r, const sm_validation *v, sm_data *summary);
 
 void sm_put_error_stats(sm_report *r, sm_data *object, const sm_error_stats *s);
-const char *sm_signed_percent(sm_report *r, double fraction); /* +12.3 % */
 /* Its id, or FILE:LINE where rows of several files would be confused. */
 const char *sm_row_name(sm_report *r, const sm_validation *v, const sm_checked *c);
 void sm_put_row_id(sm_report *r, sm_data *object, const sm_validation *v, const sm_checked *c);

@@ -12,9 +12,7 @@ static const char *usd_per_million(const design *d, const design_machine *m) {
     return sm_show_usd(d->r, m->takes[DESIGN_USD] / 3600 / m->tokens_per_s * 1e6);
 }
 
-static const char *change(sm_report *r, double from, double to) {
-    return isfinite(to / from) ? sm_textf(r, "%+.1f %%", 100 * (to / from - 1)) : "-";
-}
+static double change(double from, double to) { return to / from - 1; }
 
 /* "tpu-v5p:8x8x8, hbm 1.5x" */
 static const char *name_of(const design *d, int64_t machine) {
@@ -95,8 +93,7 @@ static int64_t cheapest(const design *d, int axis, int place) {
 
 /* A step pays when it brings more tokens for a dollar than are had without it, and is worth what it
  * may add to an hour until it does not. */
-static void tell_step(const design *d, int axis, int64_t from, int64_t to, sm_table *table,
-                      sm_data *list) {
+static void tell_step(const design *d, int axis, int64_t from, int64_t to, const sm_listing *list) {
     sm_report *r = d->r;
     const sweep_axis *a = &over(d)->axis[axis];
     const design_machine *m = &d->machine[from], *n = &d->machine[to];
@@ -105,35 +102,31 @@ static void tell_step(const design *d, int axis, int64_t from, int64_t to, sm_ta
     const bool pays = design_per_token(d, n) < design_per_token(d, m);
     const double worth = m->takes[DESIGN_USD] * (n->tokens_per_s / m->tokens_per_s - 1);
     const bool priced = d->compares[DESIGN_USD] && cost > 0;
-    sm_page_row(r, table, a->name,
-                sm_textf(r, "%s to %s", design_value(d, from, axis), design_value(d, to, axis)),
-                change(r, m->tokens_per_s, n->tokens_per_s),
-                change(r, m->takes[DESIGN_USD], n->takes[DESIGN_USD]), sm_show_usd(r, worth),
-                priced ? sm_show_number(r, more / cost * 3600) : "-", pays ? "yes" : "no");
-    sm_data *o = sm_put_object(r, list, NULL);
-    sm_put(
-        r, o, "resource|from|to|tokens_per_s|usd_per_hour|watts|worth_usd_per_hour|tokens_per_usd",
-        a->name, design_value(d, from, axis), design_value(d, to, axis), more,
-        n->takes[DESIGN_USD] - m->takes[DESIGN_USD],
-        n->takes[DESIGN_WATTS] - m->takes[DESIGN_WATTS], worth, priced ? more / cost * 3600 : NAN);
-    sm_put(r, o, "pays", pays);
+    const char *has = design_value(d, from, axis), *gets = design_value(d, to, axis);
+    sm_list_row(list, true, a->name, has, gets, sm_textf(r, "%s to %s", has, gets), more,
+                change(m->tokens_per_s, n->tokens_per_s),
+                n->takes[DESIGN_USD] - m->takes[DESIGN_USD],
+                change(m->takes[DESIGN_USD], n->takes[DESIGN_USD]),
+                n->takes[DESIGN_WATTS] - m->takes[DESIGN_WATTS], worth,
+                priced ? more / cost * 3600 : NAN, pays);
 }
 
 static void tell_steps(const design *d, int64_t base) {
     sm_report *r = d->r;
-    sm_table *table = sm_page_table(
-        r, NULL, "<resource|<step|>tokens/s|>$ an hour|>worth|>tokens for a $ more|<pays");
-    sm_data *list = sm_put_array(r, r->data, "steps");
+    const sm_listing list = sm_page_list(
+        r, r->data, "steps", NULL,
+        "resource<resource|from|to|<step|tokens_per_s|>{+%}tokens/s|usd_per_hour|>{+%}$ an hour|"
+        "watts|worth_usd_per_hour>{$}worth|tokens_per_usd>tokens for a $ more|pays<pays");
     for (int axis = 0; axis < over(d)->axes; axis++) {
         if (over(d)->axis[axis].place != SWEEP_MACHINE) continue;
         const int64_t first = design_neighbour(d, base, axis, -design_place(d, base, axis));
         int64_t from = first;
         for (int64_t to; (to = design_neighbour(d, from, axis, 1)) >= 0; from = to)
             if (design_counts(&d->machine[from]) && design_counts(&d->machine[to])) {
-                if (table && !table->rows)
+                if (list.table && !list.table->rows)
                     sm_report_heading(r, "What more of a resource brings, all else as on %s",
                                       name_of(d, base));
-                tell_step(d, axis, from, to, table, list);
+                tell_step(d, axis, from, to, &list);
             }
     }
 }
@@ -146,9 +139,10 @@ static void tell_prices(const design *d, int64_t base) {
     int on = 0;
     while (over(d)->axis[on].place == SWEEP_MACHINE) on++;
     if (!d->compares[DESIGN_USD] || over(d)->axis[on].n < 2) return;
-    sm_table *table =
-        sm_page_table(r, NULL, "<its best|>tokens/s|>$ a million|>$ an hour|>breaks even at");
-    sm_data *list = sm_put_array(r, r->data, "break_even");
+    const sm_listing list =
+        sm_page_list(r, r->data, "break_even", NULL,
+                     "on|<its best|>tokens/s|>$ a million|usd_per_hour>{$}$ an hour|"
+                     "break_even_usd_per_hour|>{$}breaks even at");
     const double token = design_per_token(d, &d->machine[base]);
     sm_report_heading(r, "What each system may cost to be as cheap as %s", name_of(d, base));
     for (int i = 0; i < over(d)->axis[on].n; i++) {
@@ -156,13 +150,9 @@ static void tell_prices(const design *d, int64_t base) {
         const char *name = over(d)->axis[on].value[i];
         const design_machine *m = at < 0 ? NULL : &d->machine[at];
         const double even = m ? token * 3600 * m->tokens_per_s : NAN;
-        sm_put(r, sm_put_object(r, list, NULL), "on|usd_per_hour|break_even_usd_per_hour", name,
-               m ? m->takes[DESIGN_USD] : NAN, even);
-        if (m)
-            sm_page_row(r, table, name_of(d, at), sm_show_number(r, m->tokens_per_s),
-                        usd_per_million(d, m), sm_show_usd(r, m->takes[DESIGN_USD]),
-                        sm_show_usd(r, even));
-        else sm_page_row(r, table, name, "-", "-", "-", "cannot do it");
+        sm_list_row(&list, true, name, m ? name_of(d, at) : name, m ? m->tokens_per_s : NAN,
+                    m ? usd_per_million(d, m) : "-", m ? m->takes[DESIGN_USD] : NAN, even,
+                    m ? sm_show_usd(r, even) : "cannot do it");
     }
 }
 

@@ -4,11 +4,11 @@
  * It listens on 127.0.0.1 and answers only those who ask for that name, so that no other site can
  * reach it under a name of its own (DNS rebinding). It sends the files of one folder and nothing
  * else; what the page may do stands in its policy: its own scripts, WebAssembly, and a worker. */
+#include "our_name.h"
 #include "program.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
@@ -54,15 +54,6 @@ static int open_file(const served *s, const char *name, struct stat *is) {
         file = -1;
     }
     return file;
-}
-
-static bool is_our_name(struct MHD_Connection *connection, unsigned port) {
-    char name[64];
-    const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
-    snprintf(name, sizeof name, "127.0.0.1:%u", port);
-    if (host != NULL && strcmp(host, name) == 0) return true;
-    snprintf(name, sizeof name, "localhost:%u", port);
-    return host != NULL && strcmp(host, name) == 0;
 }
 
 static enum MHD_Result reply(struct MHD_Connection *connection, unsigned status,

@@ -395,9 +395,8 @@ void execution_row(sm_report *r, sm_table *table, const char *words, const sm_al
                    const execution *x, int s) {
     bool moves = a->lowering.step[s].kind == SM_STEP_COLLECTIVE, inside = s == a->cost.overlapped;
     double predicted_s = a->cost.step[s].expected_s;
-    sm_page_row(r, table, words, moves ? sm_show_exact(r, a->lowering.step[s].bytes) : "-",
-                moves ? sm_show_exact(r, x->bytes[s]) : "-", sm_show_seconds(r, predicted_s),
-                sm_show_seconds(r, x->seconds[s]),
+    sm_page_row(r, table, words, moves ? a->lowering.step[s].bytes : NAN, moves ? x->bytes[s] : NAN,
+                predicted_s, x->seconds[s],
                 inside ? "-" : prediction_ratio(r, predicted_s, x->seconds[s]),
                 inside ? "measured: waiting" : "");
 }

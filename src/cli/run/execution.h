@@ -59,7 +59,7 @@ double execution_chain_bound(const sm_chain_plan *plan, sm_element element, doub
 /* Did every collective move the bytes predicted? */
 bool execution_bytes_agree(const sm_alternative *a, const execution *x);
 /* A step as a row of a table with these heads. words: what it does. */
-#define EXECUTION_HEADS "<step|>bytes|>counted|>predicted|>measured|>ratio|<"
+#define EXECUTION_HEADS "<step|>{=}bytes|>{=}counted|>{s}predicted|>{s}measured|>ratio|<"
 void execution_row(sm_report *r, sm_table *table, const char *words, const sm_alternative *a,
                    const execution *x, int s);
 

@@ -125,9 +125,7 @@ static void put_line(sm_report *r, sm_data *object, const sm_measured_line *line
 /* ---- products, streams, messages and collectives: each in the data and on the page ---- */
 
 /* In units of 1e9 per second, so that columns stay narrow. */
-static const char *giga(sm_report *r, double amount, double seconds) {
-    return sm_show_number(r, amount / seconds / 1e9);
-}
+static double giga(double amount, double seconds) { return amount / seconds / 1e9; }
 
 static void show_matmuls(sm_report *r, const measuring *q) {
     sm_data *list = sm_put_array(r, r->data, "matmuls");
@@ -135,7 +133,7 @@ static void show_matmuls(sm_report *r, const measuring *q) {
         sm_page_table(r,
                       q->gpu.gpus ? "Matrix products in GFLOP/s of the first GPU"
                                   : "Matrix products in GFLOP/s of a rank, all ranks at once",
-                      "<dtype|>m|>n|>k|>repeats|>median|>quartile|>quartile|>expected");
+                      "<dtype|>{=}m|>{=}n|>{=}k|>{=}repeats|>median|>quartile|>quartile|>expected");
     for (int i = 0; i < q->found->matmuls; i++) {
         const sm_measured_matmul *m = &q->found->matmul[i];
         double flops = measured_flops(m);
@@ -145,11 +143,9 @@ static void show_matmuls(sm_report *r, const measuring *q) {
         put_spread(r, object, &m->seconds);
         sm_put(r, object, "flops_per_s|expected_s", flops / m->seconds.median, q->matmul_s[i]);
         if (measured_is_start(m)) continue;
-        sm_page_row(r, table, sm_dtype_name(m->dtype), sm_show_exact(r, (double)m->m),
-                    sm_show_exact(r, (double)m->n), sm_show_exact(r, (double)m->k),
-                    sm_show_exact(r, m->seconds.n), giga(r, flops, m->seconds.median),
-                    giga(r, flops, m->seconds.high), giga(r, flops, m->seconds.low),
-                    giga(r, flops, q->matmul_s[i]));
+        sm_page_row(r, table, sm_dtype_name(m->dtype), (double)m->m, (double)m->n, (double)m->k,
+                    m->seconds.n, giga(flops, m->seconds.median), giga(flops, m->seconds.high),
+                    giga(flops, m->seconds.low), giga(flops, q->matmul_s[i]));
     }
 }
 
@@ -158,7 +154,7 @@ static void show_memory(sm_report *r, const measuring *q) {
     sm_table *table = sm_page_table(r,
                                     q->gpu.gpus ? "Memory of the first GPU"
                                                 : "Memory and vectors of a rank, all ranks at once",
-                                    "<stream|>repeats|>median|>quartile|>quartile|>best|<");
+                                    "<stream|>{=}repeats|>median|>quartile|>quartile|>best|<");
     for (int i = 0; i < SM_SWEEP_COUNT; i++) {
         const sm_measured_stream *s = &q->found->stream[i];
         bool moves = i != SM_SWEEP_VECTOR;
@@ -167,9 +163,9 @@ static void show_memory(sm_report *r, const measuring *q) {
         sm_put(r, object, "stream|bytes|flops", sm_sweep_name((sm_sweep)i), s->bytes, s->flops);
         put_spread(r, object, &s->seconds);
         if (s->seconds.n == 0) continue;
-        sm_page_row(r, table, sm_sweep_name((sm_sweep)i), sm_show_exact(r, s->seconds.n),
-                    giga(r, amount, s->seconds.median), giga(r, amount, s->seconds.high),
-                    giga(r, amount, s->seconds.low), giga(r, amount, s->seconds.least),
+        sm_page_row(r, table, sm_sweep_name((sm_sweep)i), s->seconds.n,
+                    giga(amount, s->seconds.median), giga(amount, s->seconds.high),
+                    giga(amount, s->seconds.low), giga(amount, s->seconds.least),
                     moves ? "GB/s" : "GFLOP/s");
     }
 }
@@ -207,16 +203,16 @@ static double put_sizes(sm_report *r, sm_data *object, const measuring *q,
 static void line_row(sm_report *r, sm_table *table, const char *what, int ranks,
                      const sm_measured_line *m, const char *expected_off) {
     double s_per_byte = m->line.s_per_byte;
-    sm_page_row(r, table, what, sm_show_exact(r, ranks), sm_show_seconds(r, m->line.latency_s),
-                s_per_byte > 0.0 ? sm_show_rate(r, 1.0 / s_per_byte, "B/s") : "-",
-                sm_show_bytes(r, m->crossover_bytes), sm_show_percent(r, m->error), expected_off);
+    sm_page_row(r, table, what, ranks, m->line.latency_s, s_per_byte > 0.0 ? 1.0 / s_per_byte : NAN,
+                m->crossover_bytes, m->error, expected_off);
 }
 
 static void show_collectives(sm_report *r, const measuring *q) {
     sm_data *list = sm_put_array(r, r->data, "collectives");
     sm_table *table =
         sm_page_table(r, "Lines through messages and collectives",
-                      "<what|>ranks|>latency|>bandwidth|>crossover|>line off|>expected off");
+                      "<what|>{=}ranks|>{s}latency|>{B/s}bandwidth|>{B}crossover|>{%}line off|"
+                      ">expected off");
     line_row(r, table, "message", 2, &q->send, "");
     for (int i = 0; i < q->lines; i++) {
         const collective_line *line = &q->line[i];
@@ -234,8 +230,9 @@ static void show_collectives(sm_report *r, const measuring *q) {
 
 static void show_trainings(sm_report *r, const measuring *q) {
     sm_data *list = sm_put_array(r, r->data, "trainings");
-    sm_table *table = sm_page_table(r, "Steps of short trainings",
-                                    "<model and plan|>repeats|>median|>quartile|>expected");
+    sm_table *table =
+        sm_page_table(r, "Steps of short trainings",
+                      "<model and plan|>{=}repeats|>{s}median|>{s}quartile|>{s}expected");
     for (int i = 0; i < q->runs; i++) {
         const measured_run *run = &q->run[i];
         const sm_spread *s = &q->found->training[i].seconds;
@@ -248,8 +245,7 @@ static void show_trainings(sm_report *r, const measuring *q) {
         sm_put(r, object, "what", what);
         put_spread(r, object, s);
         sm_put(r, object, "expected_s", run->predicted_s);
-        sm_page_row(r, table, what, sm_show_exact(r, s->n), sm_show_seconds(r, s->median),
-                    sm_show_seconds(r, s->low), sm_show_seconds(r, run->predicted_s));
+        sm_page_row(r, table, what, s->n, s->median, s->low, run->predicted_s);
     }
     sm_put(r, r->data, "waiting_s", q->waiting_s);
     sm_report_text(r,
@@ -275,7 +271,7 @@ static void show_constants(sm_report *r, const measuring *q) {
                                  ? "as of the inner one"
                                  : "usual, not measured";
         if (fitted) sm_put(r, object, info->name, value);
-        sm_page_row(r, table, info->name, sm_show_number(r, value), info->unit, origin);
+        sm_page_row(r, table, info->name, value, info->unit, origin);
     }
     sm_data *errors = sm_put_object(r, r->data, "median_error");
     sm_put(r, errors, "matmuls", q->matmul_error);

@@ -69,9 +69,8 @@ static sm_status show(sm_report *r, const running *x) {
         error = fmax(error, x->result[i].max_error);
         bound = fmax(bound, x->bound[x->plan.step[i].result]);
     }
-    sm_page_row(r, table, "together", "", "", sm_show_seconds(r, x->plan.expected_s),
-                sm_show_seconds(r, measured_s), prediction_ratio(r, x->plan.expected_s, measured_s),
-                "");
+    sm_page_row(r, table, "together", "", "", x->plan.expected_s, measured_s,
+                prediction_ratio(r, x->plan.expected_s, measured_s), "");
     sm_put(r, r->data, "equal|max_error|error_bound|bytes_equal", equal, error, bound, same_bytes);
     prediction_put_times(r, r->data, x->plan.expected_s, measured_s);
     sm_report_text(r, "%s",

@@ -387,10 +387,8 @@ static bool show_point(sm_report *r, sm_table *table, sm_data *object, const poi
            job->bytes);
     prediction_put_times(r, step, p->predicted_s, seconds);
     prediction_put_times(r, object, p->predicted_s, seconds);
-    sm_page_row(r, table, sm_show_exact(r, bytes), sm_show_exact(r, job->bytes),
-                sm_show_seconds(r, p->predicted_s), sm_show_seconds(r, seconds),
-                prediction_ratio(r, p->predicted_s, seconds),
-                seconds > 0.0 ? sm_show_rate(r, bytes / seconds, "B/s") : "-",
+    sm_page_row(r, table, bytes, job->bytes, p->predicted_s, seconds,
+                prediction_ratio(r, p->predicted_s, seconds), seconds > 0.0 ? bytes / seconds : NAN,
                 equal ? "equal" : "DIFFERS");
     return equal && !(fabs(job->bytes - bytes) > 0.0);
 }
@@ -405,7 +403,8 @@ static sm_status show(sm_report *r, const cli_call *call, const question *q, con
                       sm_dtype_name(q->dtype), call->positional[1], over, q->m.placement.used,
                       ranks_backend(), q->m.system.text);
     sm_table *table = sm_page_table(
-        r, NULL, ">bytes predicted|>counted|>predicted|>measured|>ratio|>rate|<result");
+        r, NULL,
+        ">{=}bytes predicted|>{=}counted|>{s}predicted|>{s}measured|>ratio|>{B/s}rate|<result");
     sm_data *all = q->s.points > 1 ? sm_put_array(r, r->data, "points") : NULL;
     for (int i = 0; i < q->s.points; i++) {
         sm_data *object = all ? sm_put_object(r, all, NULL) : r->data;

@@ -3,6 +3,7 @@
  * byte, or as a draft model proposes. */
 #include "serving_model.h"
 #include <stdlib.h>
+#include <math.h>
 #include <string.h>
 
 enum { GENERATION_MOST_TOKENS = 1 << 20 }; /* of a prompt, and generated */
@@ -504,17 +505,16 @@ static int rows_of(const generation *g, row *rows) {
 static void show_passes(sm_report *r, const generation *g) {
     row rows[ROWS];
     int n = rows_of(g, rows);
-    sm_table *table =
-        sm_page_table(r, "A pass on the first rank", "<|>passes|>predicted|>measured|>ratio");
+    sm_table *table = sm_page_table(r, "A pass on the first rank",
+                                    "<|>{=}passes|>{s}predicted|>{s}measured|>ratio");
     for (int i = 0; i < n; i++) {
         sm_data *one = sm_put_object(r, r->data, rows[i].key);
         double measured_s = rows[i].phase->seconds / rows[i].phase->passes;
         sm_put(r, one, "passes", rows[i].phase->passes);
         if (g->serve) sm_put(r, one, "predicted_s", rows[i].predicted_s);
         sm_put(r, one, "measured_s", measured_s);
-        sm_page_row(r, table, rows[i].name, sm_show_exact(r, rows[i].phase->passes),
-                    g->serve ? sm_show_seconds(r, rows[i].predicted_s) : "-",
-                    sm_show_seconds(r, measured_s),
+        sm_page_row(r, table, rows[i].name, rows[i].phase->passes,
+                    g->serve ? rows[i].predicted_s : NAN, measured_s,
                     g->serve ? prediction_ratio(r, rows[i].predicted_s, measured_s) : "-");
     }
 }
@@ -548,16 +548,13 @@ static void show_speculation(sm_report *r, const generation *g) {
 
 /* ---- collectives ---- */
 
-static void show_row(sm_report *r, const row *w, sm_data *list, sm_table *table) {
+static void show_row(const row *w, const sm_listing *list) {
     for (int k = 0; k < SM_COLLECTIVE_COUNT; k++) {
         const sm_generator_result *s = &w->phase->sum;
         double predicted = s->bytes_predicted[k], counted = s->bytes_counted[k];
         if (!(predicted > 0 || counted > 0)) continue;
-        const char *name = sm_collective_name((sm_collective)k);
-        sm_put(r, sm_put_object(r, list, NULL), "phase|op|bytes_predicted|bytes_counted|measured_s",
-               w->key, name, predicted, counted, s->collective_s[k]);
-        sm_page_row(r, table, w->name, name, sm_show_exact(r, predicted), sm_show_exact(r, counted),
-                    sm_show_seconds(r, s->collective_s[k]));
+        sm_list_row(list, true, w->key, w->name, sm_collective_name((sm_collective)k), predicted,
+                    counted, s->collective_s[k]);
     }
 }
 
@@ -586,10 +583,10 @@ static sm_status show(sm_report *r, const generation *g, sm_error *err) {
     show_speculation(r, g);
     row rows[ROWS];
     int n = rows_of(g, rows);
-    sm_data *list = sm_put_array(r, r->data, "collectives");
-    sm_table *table = sm_page_table(r, "Collectives of all passes on the first rank",
-                                    "<|<|>predicted|>counted|>measured");
-    for (int i = 0; i < n; i++) show_row(r, &rows[i], list, table);
+    const sm_listing list = sm_page_list(
+        r, r->data, "collectives", "Collectives of all passes on the first rank",
+        "phase|<|op<|bytes_predicted>{=}predicted|bytes_counted>{=}counted|measured_s>{s}measured");
+    for (int i = 0; i < n; i++) show_row(&rows[i], &list);
     prediction_say_bytes(r, "pass", g->bytes_apart);
     show_rate(r, g);
     sm_status status = SM_OK;

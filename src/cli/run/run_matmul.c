@@ -136,9 +136,8 @@ static void show_alternative(sm_report *r, const question *q, int number, const 
     sm_table *table = sm_page_table(r, NULL, EXECUTION_HEADS);
     for (int s = 0; s < a->lowering.steps; s++)
         execution_row(r, table, sm_step_words(r, &q->einsum, &q->m.mesh, &a->lowering, s), a, x, s);
-    sm_page_row(r, table, "together", "", "", sm_show_seconds(r, a->cost.expected_s),
-                sm_show_seconds(r, x->total_s), prediction_ratio(r, a->cost.expected_s, x->total_s),
-                "");
+    sm_page_row(r, table, "together", "", "", a->cost.expected_s, x->total_s,
+                prediction_ratio(r, a->cost.expected_s, x->total_s), "");
     const char *error = sm_show_number(r, x->max_error), *bound = sm_show_number(r, q->bound);
     if (!is_equal(q, x))
         sm_report_text(r, "DIFFERS from the unsharded product by up to %s (at most %s).", error,

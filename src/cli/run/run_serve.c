@@ -280,7 +280,7 @@ typedef struct compared_row {
 
 static void show_rows(sm_report *r, const serve_run *g, sm_data *latency, const char *title,
                       const compared_row *rows, size_t n) {
-    sm_table *t = sm_page_table(r, title, "<|<|>mean|>p50|>p90|>p99|>longest");
+    sm_table *t = sm_page_table(r, title, "<|<|>{s}mean|>{s}p50|>{s}p90|>{s}p99|>{s}longest");
     for (size_t i = 0; i < n; i++) {
         const compared_row *c = &rows[i];
         sm_data *one = sm_put_object(r, latency, c->key);
@@ -289,9 +289,7 @@ static void show_rows(sm_report *r, const serve_run *g, sm_data *latency, const 
             sm_put_timed(r, sm_put_object(r, one, side ? "measured" : "simulated"),
                          "mean|p50|p90|p99|max", p->mean, p->p50, p->p90, p->p99, p->most);
             sm_page_row(r, t, side && is_replay(g) ? "" : c->name, side ? "measured" : "simulated",
-                        sm_show_seconds(r, p->mean), sm_show_seconds(r, p->p50),
-                        sm_show_seconds(r, p->p90), sm_show_seconds(r, p->p99),
-                        sm_show_seconds(r, p->most));
+                        p->mean, p->p50, p->p90, p->p99, p->most);
         }
     }
 }
@@ -342,7 +340,7 @@ static void show_ratios(sm_report *r, const serve_run *g) {
 static void show_steps(sm_report *r, const serve_run *g) {
     static const char *const key[] = {"decode", "prefill", "mixed"};
     static const char *const name[] = {"decode", "prompts", "both"};
-    sm_table *t = sm_page_table(r, "A step", "<|>steps|>predicted|>measured|>ratio");
+    sm_table *t = sm_page_table(r, "A step", "<|>{=}steps|>{s}predicted|>{s}measured|>ratio");
     sm_data *steps = sm_put_object(r, r->data, "steps");
     double all = 0;
     for (int i = 0; i < SERVE_STEPS; i++) {
@@ -352,8 +350,7 @@ static void show_steps(sm_report *r, const serve_run *g) {
         all += s->measured_s;
         sm_put_timed(r, one, "steps|predicted_s|measured_s", s->n, s->expected_s / s->n,
                      s->measured_s / s->n);
-        sm_page_row(r, t, name[i], sm_show_exact(r, s->n), sm_show_seconds(r, s->expected_s / s->n),
-                    sm_show_seconds(r, s->measured_s / s->n),
+        sm_page_row(r, t, name[i], s->n, s->expected_s / s->n, s->measured_s / s->n,
                     prediction_ratio(r, s->expected_s, s->measured_s));
     }
     if (!(all > 0)) return;

@@ -5,6 +5,7 @@
  * answered with 413, 503 and 429. On loopback only those who ask for that name are answered, and
  * only JSON is taken, so that no other site can reach it through a browser (DNS rebinding,
  * cross-origin forms). */
+#include "our_name.h"
 #include "serve_engine.h"
 #include "scalemodel/json.h"
 #include "scalemodel/page.h"
@@ -318,16 +319,6 @@ static enum MHD_Result ask(asked *a) {
 
 /* ---- requests ---- */
 
-static bool is_our_name(const serve_http *http, struct MHD_Connection *connection) {
-    char name[64];
-    const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
-    if (!http->loopback) return true;
-    snprintf(name, sizeof name, "127.0.0.1:%u", http->port);
-    if (host && strcmp(host, name) == 0) return true;
-    snprintf(name, sizeof name, "localhost:%u", http->port);
-    return host && strcmp(host, name) == 0;
-}
-
 static enum MHD_Result tell_models(serve_http *http, struct MHD_Connection *connection) {
     sm_report *r = sm_report_new();
     if (!r) return MHD_NO;
@@ -399,7 +390,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
         pthread_mutex_lock(&http->lock);
         http->asking++;
         pthread_mutex_unlock(&http->lock);
-        if (!is_our_name(http, connection))
+        if (http->loopback && !is_our_name(connection, http->port))
             return refuse(connection, MHD_HTTP_FORBIDDEN, "Ask for 127.0.0.1 or localhost.");
         return MHD_YES;
     }

@@ -162,7 +162,7 @@ static void row(sm_report *r, sm_table *table, sm_data *object, const char *name
                 double expected_s, double measured_s) {
     sm_put(r, sm_put_object(r, object, key), "expected|measured", expected_s, measured_s);
     sm_page_row(r, table, name, isinf(expected_s) ? "never" : sm_show_seconds(r, expected_s),
-                sm_show_seconds(r, measured_s), prediction_ratio(r, expected_s, measured_s));
+                measured_s, prediction_ratio(r, expected_s, measured_s));
 }
 
 void train_failures_report(sm_report *r, const train_run *q) {
@@ -180,7 +180,7 @@ void train_failures_report(sm_report *r, const train_run *q) {
                           .interval_s = (double)q->every * step_s};
     sm_goodput g = sm_goodput_of(&job);
     sm_data *object = sm_put_object(r, r->data, "failures");
-    sm_table *table = sm_page_table(r, "The run with failures", "<|>expected|>measured|>ratio");
+    sm_table *table = sm_page_table(r, "The run with failures", "<|>expected|>{s}measured|>ratio");
     row(r, table, object, "steps that last", "work_s", job.run_s, work_s);
     row(r, table, object, "checkpoints", "checkpoints_s", g.checkpoint_s, took->checkpoint_s);
     row(r, table, object, "restarts", "restarts_s", g.restart_s, took->restart_s);

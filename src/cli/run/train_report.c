@@ -26,18 +26,18 @@ static void tell_model(const sm_model *m, sm_training_row *t) {
     t->model.layers = m->L;
     t->model.d_model = m->D;
     t->model.vocab = m->V;
-    t->model.n_heads = last->N;
-    t->model.n_kv_heads = last->K;
+    t->model.heads = last->N;
+    t->model.kv_heads = last->K;
     t->model.d_head = last->H;
-    t->model.gated = SM_YES;
+    t->model.gated_mlp = SM_YES;
     t->model.tied = m->tied ? SM_YES : SM_NO;
     if (first->E == 0) t->model.d_ff = first->F;
     if (last->E == 0) return;
-    t->model.n_experts = last->E;
-    t->model.experts_per_token = last->k_top;
+    t->model.experts = last->E;
+    t->model.top_k = last->k_top;
     t->model.d_ff_expert = last->F_expert;
     t->model.shared_experts = last->E_shared;
-    while (m->kind[m->layer[t->model.n_dense_layers]].E == 0) t->model.n_dense_layers++;
+    while (m->kind[m->layer[t->model.first_dense_layers]].E == 0) t->model.first_dense_layers++;
 }
 
 static sm_status train_record(sm_report *r, const train_run *q, double step_s, sm_error *err) {
@@ -79,9 +79,7 @@ static sm_status train_record(sm_report *r, const train_run *q, double step_s, s
 
 /* The times of training's steps: parts, ops and collectives, predicted beside measured. */
 
-static const char *seconds_or_none(sm_report *r, double seconds) {
-    return seconds > 0 ? sm_show_seconds(r, seconds) : "-";
-}
+static double or_none(double seconds) { return seconds > 0 ? seconds : NAN; }
 
 static const char *ratio(sm_report *r, double predicted_s, double measured_s) {
     return predicted_s > 0 ? prediction_ratio(r, predicted_s, measured_s) : "-";
@@ -93,7 +91,7 @@ static void time_row(sm_report *r, sm_table *table, sm_data *list, const char *k
     sm_data *one = sm_put_object(r, list, NULL);
     sm_put(r, one, key, name + strspn(name, " "));
     prediction_put_times(r, one, predicted_s, measured_s);
-    sm_page_row(r, table, name, seconds_or_none(r, predicted_s), seconds_or_none(r, measured_s),
+    sm_page_row(r, table, name, or_none(predicted_s), or_none(measured_s),
                 ratio(r, predicted_s, measured_s));
 }
 
@@ -155,14 +153,14 @@ static void show_parts(sm_report *r, const train_run *q) {
     double predicted_s = q->detail.price.expected_s;
     sm_data *list = sm_put_array(r, r->data, "parts");
     sm_table *table = sm_page_table(r, sm_textf(r, "Where the time of a step goes%s", whose(r, x)),
-                                    "<|>predicted|>measured|>ratio");
+                                    "<|>{s}predicted|>{s}measured|>ratio");
     parts_of(q, of);
     for (int i = 0; i < PARTS; i++) {
         time_row(r, table, list, "part", of[i].name, of[i].predicted_s, of[i].measured_s);
         if (i == 0) show_kinds(r, table, x);
     }
-    sm_page_row(r, table, "a step (mean)", sm_show_seconds(r, predicted_s),
-                sm_show_seconds(r, x->step_s), ratio(r, predicted_s, x->step_s));
+    sm_page_row(r, table, "a step (mean)", predicted_s, x->step_s,
+                ratio(r, predicted_s, x->step_s));
     sm_report_text(r,
                    "Predicted is what 'train --as-run' prints for this plan: in %s, each op and "
                    "each collective after the one before.",
@@ -183,8 +181,8 @@ static void op_row(sm_report *r, sm_table *table, const train_row *o, const char
                    const char *bound) {
     bool one = bound != NULL;
     sm_page_row(r, table, name, one ? train_way_name(o->way) : "", one ? bound : "",
-                one ? sm_show_exact(r, o->calls) : "", seconds_or_none(r, o->predicted_s),
-                seconds_or_none(r, o->measured_s), seconds_or_none(r, o->around_s),
+                one ? sm_show_exact(r, o->calls) : "", or_none(o->predicted_s),
+                or_none(o->measured_s), or_none(o->around_s),
                 ratio(r, o->predicted_s, o->measured_s));
 }
 
@@ -194,8 +192,9 @@ static void show_ops(sm_report *r, train_run *q) {
     train_times *x = &q->times;
     train_row others = {.kind = 0};
     sm_data *list = sm_put_array(r, r->data, "ops");
-    sm_table *table = sm_page_table(r, sm_textf(r, "Ops of a step%s", whose(r, x)),
-                                    "<|<pass|<bound|>calls|>predicted|>measured|>blocks|>ratio");
+    sm_table *table =
+        sm_page_table(r, sm_textf(r, "Ops of a step%s", whose(r, x)),
+                      "<|<pass|<bound|>calls|>{s}predicted|>{s}measured|>{s}blocks|>ratio");
     qsort(x->ops.row, (size_t)x->ops.n, sizeof *x->ops.row, by_size);
     for (int i = 0; i < x->ops.n; i++) {
         const train_row *o = &x->ops.row[i];
@@ -221,21 +220,18 @@ static void show_ops(sm_report *r, train_run *q) {
 /* The bytes are those of the first rank, and were compared on all of them. */
 static void show_collectives(sm_report *r, const train_run *q) {
     const train_times *x = &q->times;
-    sm_data *list = sm_put_array(r, r->data, "collectives");
-    sm_table *table = sm_page_table(r, "Collectives of a step",
-                                    "<|>bytes predicted|>counted|>predicted|>measured|>ratio");
+    const sm_listing list = sm_page_list(
+        r, r->data, "collectives", "Collectives of a step",
+        "op<|bytes_predicted>{=}bytes predicted|bytes_counted>{=}counted|time_s.predicted|"
+        "time_s.measured|>{s}predicted|>{s}measured|>ratio");
     for (int k = 0; k < SM_COLLECTIVE_COUNT; k++) {
         double predicted = q->last.bytes_predicted[k], counted = q->last.bytes_counted[k];
         double predicted_s = 0, measured_s = x->collective_s[k];
         for (int i = 0; i < x->moves.n; i++)
             if (x->moves.row[i].kind == k) predicted_s += x->moves.row[i].predicted_s;
         if (!(predicted > 0 || counted > 0 || measured_s > 0)) continue;
-        const char *name = sm_collective_name((sm_collective)k);
-        sm_data *one = sm_put_object(r, list, NULL);
-        sm_put(r, one, "op|bytes_predicted|bytes_counted", name, predicted, counted);
-        prediction_put_times(r, one, predicted_s, measured_s);
-        sm_page_row(r, table, name, sm_show_exact(r, predicted), sm_show_exact(r, counted),
-                    seconds_or_none(r, predicted_s), seconds_or_none(r, measured_s),
+        sm_list_row(&list, true, sm_collective_name((sm_collective)k), predicted, counted,
+                    predicted_s, measured_s, or_none(predicted_s), or_none(measured_s),
                     ratio(r, predicted_s, measured_s));
     }
     prediction_say_bytes(r, "step", q->bytes_apart);
@@ -244,21 +240,17 @@ static void show_collectives(sm_report *r, const train_run *q) {
 static void show_arrays(sm_report *r, train_run *q) {
     enum { SHOWN = 12 };
     train_times *x = &q->times;
-    sm_data *list = sm_put_array(r, r->data, "collectives_by_array");
-    sm_table *table = sm_page_table(r, sm_textf(r, "Arrays that travel%s", whose(r, x)),
-                                    "<|<of|<pass|>calls|>predicted|>measured|>ratio");
+    const sm_listing list = sm_page_list(
+        r, r->data, "collectives_by_array", sm_textf(r, "Arrays that travel%s", whose(r, x)),
+        "collective<|array<of|pass<pass|calls>{=}calls|calls_predicted|bytes|exposed_s|"
+        "time_s.predicted|time_s.measured|>{s}predicted|>{s}measured|>ratio");
     qsort(x->moves.row, (size_t)x->moves.n, sizeof *x->moves.row, by_size);
     for (int i = 0; i < x->moves.n; i++) {
         const train_row *m = &x->moves.row[i];
-        const char *op = sm_collective_name((sm_collective)m->kind);
-        sm_data *one = sm_put_object(r, list, NULL);
-        sm_put(r, one, "collective|array|pass|calls|calls_predicted|bytes|exposed_s", op, m->name,
-               train_way_name(m->way), m->calls, m->predicted_calls, m->bytes, m->exposed_s);
-        prediction_put_times(r, one, m->predicted_s, m->measured_s);
-        if (i < SHOWN && x->moves.n > 1)
-            sm_page_row(r, table, op, m->name, train_way_name(m->way), sm_show_exact(r, m->calls),
-                        seconds_or_none(r, m->predicted_s), seconds_or_none(r, m->measured_s),
-                        ratio(r, m->predicted_s, m->measured_s));
+        sm_list_row(&list, i < SHOWN && x->moves.n > 1, sm_collective_name((sm_collective)m->kind),
+                    m->name, train_way_name(m->way), m->calls, m->predicted_calls, m->bytes,
+                    m->exposed_s, m->predicted_s, m->measured_s, or_none(m->predicted_s),
+                    or_none(m->measured_s), ratio(r, m->predicted_s, m->measured_s));
     }
 }
 
@@ -355,8 +347,7 @@ static void draw_curve(sm_report *r, const train_run *q) {
 static void memory_row(sm_report *r, sm_table *table, sm_data *object, const char *name,
                        double predicted, double measured) {
     sm_put(r, sm_put_object(r, object, name), "predicted|measured", predicted, measured);
-    sm_page_row(r, table, name, sm_show_bytes(r, predicted), sm_show_bytes(r, measured),
-                prediction_ratio(r, predicted, measured));
+    sm_page_row(r, table, name, predicted, measured, prediction_ratio(r, predicted, measured));
 }
 
 static void show_memory(sm_report *r, const sm_memory *predicted, const train_memory *measured) {
@@ -370,7 +361,7 @@ static void show_memory(sm_report *r, const sm_memory *predicted, const train_me
     sm_data *object = sm_put_object(r, r->data, "memory");
     sm_table *table = sm_page_table(
         r, sm_textf(r, "Memory at its highest, on rank %d, which has most", measured->rank),
-        "<|>predicted|>measured|>ratio");
+        "<|>{B}predicted|>{B}measured|>ratio");
     for (int i = 0; i < SM_TRAIN_MEMORY_COUNT; i++) {
         bool host = i == SM_TRAIN_MEMORY_HOST;
         double seen = host ? measured->most.most[i] : measured->most.at_most[i];

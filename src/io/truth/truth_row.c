@@ -164,7 +164,6 @@ static void finish(const truth_file *f, truth_draft *draft) {
         assert(t->title);
         draft->row.source = t->title;
         if (!t->title[0]) draft->row.source = t->title = draft->label;
-        t->model.mla = t->model.kv_rank > 0;
         t->oom = has_word(t->flags, "OOM");
         t->in_order = has_word(t->flags, "moe_in_order");
         t->peak_memory_bytes =

@@ -13,25 +13,21 @@ static double truth_most_flops_per_s(const sm_chip *chip) {
     return most;
 }
 
-/* Of a layer's attention and MLP, or of the experts that a token is sent to; q, kv: widths of all
- * heads, 0 where they are not stated. */
-static double layer_params(double D, double q, double kv, double width, sm_stated gated) {
-    return D * (2 * (q > 0 ? q : D) + 2 * kv) + (gated == SM_NO ? 2 : 3) * D * width;
+/* Parameters of layers that every token meets, of the experts those it is sent to; 0: not stated.
+ */
+static double active_params(const sm_row_model *m) {
+    double D = m->d_model, q = (double)m->heads * m->d_head, kv = (double)m->kv_heads * m->d_head;
+    double width =
+        m->experts > 0 ? (double)m->d_ff_expert * (m->top_k + m->shared_experts) : m->d_ff;
+    double mlp = (m->gated_mlp == SM_NO ? 2 : 3) * D * width;
+    return m->layers * (D * (2 * (q > 0 ? q : D) + 2 * kv) + mlp);
 }
 
 /* Forward and backward: 6 FLOPs per token and parameter that it meets, the output head too. */
 static double training_flops(const sm_training_row *t) {
-    const double D = t->model.d_model, head = t->model.d_head;
-    double width = t->model.d_ff;
-    if (t->model.n_experts > 0)
-        width =
-            (double)t->model.d_ff_expert * (t->model.experts_per_token + t->model.shared_experts);
-    double params =
-        t->model.layers * layer_params(D, t->model.n_heads * head, t->model.n_kv_heads * head,
-                                       width, t->model.gated) +
-        D * t->model.vocab;
+    double params = active_params(&t->model) + (double)t->model.d_model * t->model.vocab;
     double tokens = t->global_batch_sequences * t->seq_len;
-    bool known = t->model.layers > 0 && D > 0 && t->chips > 0;
+    bool known = t->model.layers > 0 && t->model.d_model > 0 && t->chips > 0;
     return known ? 6 * params * tokens / t->chips : 0;
 }
 
@@ -86,15 +82,6 @@ static double truth_work_seconds(const truth_work *w) {
 #define NOTABLE 0.02    /* two printed figures may differ by rounding */
 #define DIFFERENT 0.25  /* mean lengths and medians of times are further apart */
 
-/* Parameters that every token meets, without embeddings; 0: not stated. */
-static double active_params(const sm_inference_row *r) {
-    double head = r->model.d_head > 0 ? r->model.d_head : 0, width = r->model.d_ff;
-    if (r->model.experts > 0)
-        width = (double)r->model.d_ff_expert * (r->model.top_k + r->model.shared_experts);
-    return r->model.layers * layer_params(r->model.d_model, r->model.heads * head,
-                                          r->model.kv_heads * head, width, r->model.gated_mlp);
-}
-
 /* Between two tokens of a sequence: its weights are read once at least. Of a counted token: its
  * FLOPs are done. */
 static void suspect_least(truth_warnings *w, const sm_truth_row *row, const sm_chip *chip,
@@ -102,7 +89,7 @@ static void suspect_least(truth_warnings *w, const sm_truth_row *row, const sm_c
     static const char *const figures[] = {
         [SM_SERVED_TPOT] = "tpot_ms", [SM_SERVED_TOKEN] = "tokens_per_s"};
     const sm_inference_row *r = &row->of.inference;
-    double seconds = sm_inference_measured(r, quantity), params = active_params(r);
+    double seconds = sm_inference_measured(r, quantity), params = active_params(&r->model);
     double least = quantity == SM_SERVED_TPOT
                        ? params * LEAST_BYTES / (chip->memory_bytes_per_s.value * r->chips)
                        : 2 * params / (truth_most_flops_per_s(chip) * r->chips);
