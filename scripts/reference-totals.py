@@ -17,7 +17,7 @@ It writes what scripts/check-families.py compares with, so that families of next
                                                    with every key; kind: causal, seq2seq, multimodal, masked, base
 
 A total counts the weights of a checkpoint: parameters (a tied one once), and correction biases of
-routers, scalars of layers, tables that name experts and frozen norms, which the library keeps as buffers. Active: of the experts only those that a token takes.
+routers, scalars of layers and of towers, tables that name experts and frozen norms, which the library keeps as buffers. Active: of the experts only those that a token takes.
 """
 import argparse
 import csv
@@ -87,7 +87,7 @@ def weights(model):
     for name, buffer in model.named_buffers():
         mask = buffer.dim() == 4  # Bark's, which is called bias
         frozen = name.rpartition(".")[0] + ".running_mean" in kept and name.endswith("weight")
-        if name in kept and (frozen or name.endswith(("bias", "scalar", "tid2eid"))) and not mask:
+        if name in kept and (frozen or name.endswith(("bias", "scalar", "tid2eid", "std_scale"))) and not mask:
             yield name, buffer
 
 

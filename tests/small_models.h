@@ -4,6 +4,7 @@
 #include "encoder_totals.h"
 #include "family_totals.h"
 #include "newest_totals.h"
+#include "published_totals.h"
 #include <stddef.h>
 
 #define TOTALS_OF(list) sizeof list / sizeof *list
@@ -12,15 +13,14 @@ static const struct {
     const struct family_total *total;
     size_t n;
 } total_lists[] = {
-    {family_totals, TOTALS_OF(family_totals)},
-    {encoder_totals, TOTALS_OF(encoder_totals)},
-    {newest_totals, TOTALS_OF(newest_totals)},
-    {class_totals, TOTALS_OF(class_totals)},
+    {family_totals, TOTALS_OF(family_totals)},       {encoder_totals, TOTALS_OF(encoder_totals)},
+    {newest_totals, TOTALS_OF(newest_totals)},       {class_totals, TOTALS_OF(class_totals)},
+    {published_totals, TOTALS_OF(published_totals)},
 };
 
 enum {
     TOTALS = TOTALS_OF(family_totals) + TOTALS_OF(encoder_totals) + TOTALS_OF(newest_totals) +
-             TOTALS_OF(class_totals)
+             TOTALS_OF(class_totals) + TOTALS_OF(published_totals)
 };
 
 static inline const struct family_total *total_at(size_t i) {

@@ -605,6 +605,7 @@ static void unknown_names_get_their_neighbour(void **state) {
 /* data/models/NAME/config.json is what the name stands for. Few files are read under a sanitizer,
  * where damaged_texts_end_well reads all of them as texts. */
 static void config_files_are_the_catalogue(void **state) {
+    static const char *const begins[] = {"t5", "mt5", "umt5", "whisper", "m2m_100"};
     (void)state;
     FOR_CATALOGUE(i) {
         if (SANITIZED && i % 8) continue;
@@ -620,6 +621,11 @@ static void config_files_are_the_catalogue(void **state) {
         assert_true(sm_model_forward_flops(&file, 4096, true).total ==
                     sm_model_forward_flops(&entry, 4096, true).total);
         assert_string_equal(file.name, entry.name);
+        double word; /* these are generated from, and begin with it (run generate) */
+        for (size_t k = 0; k < sizeof begins / sizeof *begins; k++)
+            if (strcmp(file.family, begins[k]) == 0)
+                assert_true(
+                    sm_architecture_number(file.architecture, "decoder_start_token_id", &word));
         sm_arena_free(arena);
     }
 }

@@ -381,11 +381,24 @@ static sm_status check_sums(const reading *r, const tree_line *line) {
     return SM_OK;
 }
 
+static sm_status check_carry(const reading *r, const tree_line *line) {
+    const tree *next = line->target[0];
+    if (line->value->kind != TREE_CALL || strcmp(line->value->name, "carry") != 0) return SM_OK;
+    for (const tree_line *l = r->text->line; l != line; l = l->next)
+        if (l->value->kind == TREE_CALL && strcmp(l->value->name, "state") == 0 &&
+            strcmp(l->target[0]->name, next->name) == 0)
+            return SM_OK;
+    return sm_fail_at(r->c->err, r->text->source, next->span,
+                      "carry makes a state for the next step, and no line above has a state %s",
+                      next->name);
+}
+
 static sm_status check_line(reading *r, const tree_line *line) {
     sm_status status = line->condition ? read_condition(r, line->condition) : SM_OK;
     r->condition = line->condition;
     if (!status) status = read_expression(r, line->value);
     if (!status) status = check_sums(r, line);
+    if (!status) status = check_carry(r, line);
     for (const tree_attribute *a = line->attribute; a && !status; a = a->next)
         if (a->value) status = read_attribute(r, a->value);
     int results = results_of(r, line->value);

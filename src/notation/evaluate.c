@@ -113,10 +113,14 @@ static value letter_of(const char *word, double i, const json_value *json) {
     return v;
 }
 
+static sm_status both_of(scope *s, const tree *t, value *a, value *b) {
+    sm_status status = values_of(s, t->child[0], a);
+    return status ? status : values_of(s, t->child[1], b);
+}
+
 static sm_status element_of(scope *s, const tree *t, value *out) {
     value of, at;
-    sm_status status = values_of(s, t->child[0], &of);
-    if (!status) status = values_of(s, t->child[1], &at);
+    sm_status status = both_of(s, t, &of, &at);
     if (status) return status;
     if (!is_number(&at))
         return values_fail(s, NULL, t->child[1]->span, "an index is a number, and this is %s",
@@ -206,12 +210,11 @@ static sm_status arithmetic(scope *s, const tree *t, value *out) {
 
 static sm_status compare(scope *s, const tree *t, value *out) {
     value a, b;
-    sm_status status = values_of(s, t->child[0], &a);
-    if (!status) status = values_of(s, t->child[1], &b);
-    if (status) return status;
-    *out = t->kind == TREE_IN ? of_truth(holds(&b, &a))
-                              : of_truth(values_equal(&a, &b) == (t->kind == TREE_EQUAL));
-    return SM_OK;
+    sm_status status = both_of(s, t, &a, &b);
+    if (!status)
+        *out = of_truth(t->kind == TREE_IN ? holds(&b, &a)
+                                           : values_equal(&a, &b) == (t->kind == TREE_EQUAL));
+    return status;
 }
 
 static double count_in(const value *all, const value *one) {

@@ -159,6 +159,7 @@ static sm_status look_in_fields(family_scope *s, const tree_set *set, value *out
     }
     family_scope inner = *s;
     inner.binding = NULL;
+    inner.usual = set;
     inner.i = -1;
     return frames_value(&inner, set, set->value, out);
 }
@@ -189,7 +190,8 @@ static sm_status look_name(family_scope *s, const tree *t, value *out) {
             *out = f->overlay[i].value;
             return SM_OK;
         }
-    if ((set = set_in(f->field, f->fields, t->name)) != NULL) return look_in_fields(s, set, out);
+    set = set_in(f->field, f->fields, t->name);
+    if (set && set != s->usual) return look_in_fields(s, set, out);
     const tree_text *text = tree_find_text(f->library, t->name);
     if (text) {
         *out = (value){.kind = VALUE_TEXT, .text = text};

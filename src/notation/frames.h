@@ -85,6 +85,8 @@ typedef struct family_scope {
     const frame *frame;
     binding *binding;
     const stack_plan *stack;
+    const tree_set
+        *usual;    /* worked out as the default of its key: by that name the config's is meant */
     double i;      /* negative: none */
     bool sizes;    /* a size is asked for: of what is bound sizes alone are seen */
     bool lax;      /* a key that is missing is none */

@@ -209,14 +209,7 @@ static sm_status push(line_maker *m, draft *d, const tree *t, shape *out) {
 
 /* ---- attributes ---- */
 
-sm_status line_copies_of(line_maker *m, const line_call *c, const tree_attribute *attributes,
-                         double *out) {
-    const tree_attribute *shared = tree_find_attribute(attributes, TREE_ATTRIBUTE_SHARED);
-    *out = tree_find_attribute(attributes, TREE_ATTRIBUTE_OWN) ? 0 : shared ? 1 : c->shared;
-    return shared && shared->value ? line_attribute_size(m, c, shared->value, out) : SM_OK;
-}
-
-sm_status line_attribute_size(line_maker *m, const line_call *c, const tree *t, double *out) {
+static sm_status attribute_size(line_maker *m, const line_call *c, const tree *t, double *out) {
     value size = values_of_number(t->number);
     sm_status status = SM_OK;
     if (t->kind == TREE_SIZE) status = line_size(m, c, t->name, t->span, &size);
@@ -224,11 +217,18 @@ sm_status line_attribute_size(line_maker *m, const line_call *c, const tree *t, 
     return status;
 }
 
+sm_status line_copies_of(line_maker *m, const line_call *c, const tree_attribute *attributes,
+                         double *out) {
+    const tree_attribute *shared = tree_find_attribute(attributes, TREE_ATTRIBUTE_SHARED);
+    *out = tree_find_attribute(attributes, TREE_ATTRIBUTE_OWN) ? 0 : shared ? 1 : c->shared;
+    return shared && shared->value ? attribute_size(m, c, shared->value, out) : SM_OK;
+}
+
 /* The dimension that an attribute names; -1 when it is not there. */
 static sm_status attribute_dim(line_maker *m, const line_call *c, const tree *t, int *out) {
     double size;
     uint8_t dim = 0;
-    sm_status status = line_attribute_size(m, c, t, &size);
+    sm_status status = attribute_size(m, c, t, &size);
     if (status || size == 0 || t->kind != TREE_SIZE) return status;
     status = line_dim(m, c, t->name, t->span, &dim);
     *out = dim;
@@ -246,24 +246,16 @@ static sm_status attribute_array(line_maker *m, draft *d, const tree *t, int *ou
 
 /* An attribute whose dimension is none is not there. */
 static sm_status take_attribute(line_maker *m, draft *d, const tree_attribute *a) {
-    sm_text_line *line = &d->line;
-    const line_call *c = d->call;
     switch (a->kind) {
-    case TREE_ATTRIBUTE_CAUSAL: line->causal = true; break;
-    case TREE_ATTRIBUTE_ONCE: line->once = true; break;
-    case TREE_ATTRIBUTE_SOFTCAP: line->capped = true; break;
-    case TREE_ATTRIBUTE_WINDOW: return line_attribute_size(m, c, a->value, &line->window);
-    case TREE_ATTRIBUTE_CHUNK: return line_attribute_size(m, c, a->value, &line->chunk);
-    case TREE_ATTRIBUTE_GROUPS: return line_attribute_size(m, c, a->value, &line->groups);
-    case TREE_ATTRIBUTE_BEST: return line_attribute_size(m, c, a->value, &line->best);
-    case TREE_ATTRIBUTE_STEP: return line_attribute_size(m, c, a->value, &line->step);
-    case TREE_ATTRIBUTE_ALONG: return attribute_dim(m, c, a->value, &line->along);
-    case TREE_ATTRIBUTE_FIRST: return attribute_dim(m, c, a->value, &line->first);
-    case TREE_ATTRIBUTE_OVER: return attribute_array(m, d, a->value, &line->over);
-    case TREE_ATTRIBUTE_SINKS: return attribute_array(m, d, a->value, &line->sinks);
-    case TREE_ATTRIBUTE_DISTANCE: return attribute_array(m, d, a->value, &line->distance);
-    case TREE_ATTRIBUTE_SHARED:
-    case TREE_ATTRIBUTE_OWN:
+#define FLAG(is) (d->line.is = true, SM_OK)
+#define SIZE(is) attribute_size(m, d->call, a->value, &d->line.is)
+#define PLACE(is) attribute_dim(m, d->call, a->value, &d->line.is)
+#define OPERAND(is) attribute_array(m, d, a->value, &d->line.is)
+#define OF_WEIGHTS SM_OK
+#define X(id, name, value, is)                                                                     \
+    case TREE_ATTRIBUTE_##id: return is;
+        TREE_ATTRIBUTES(X)
+#undef X
     case TREE_ATTRIBUTE_COUNT: break;
     }
     return SM_OK;

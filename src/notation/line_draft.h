@@ -40,5 +40,3 @@ sm_status line_target_shape(line_maker *m, draft *d, const tree *t, const shape 
  * every layer. */
 sm_status line_copies_of(line_maker *m, const line_call *c, const tree_attribute *attributes,
                          double *out);
-/* The size that an attribute gives; 0: none. */
-sm_status line_attribute_size(line_maker *m, const line_call *c, const tree *t, double *out);

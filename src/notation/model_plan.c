@@ -51,9 +51,10 @@ static sm_status fail_unknown(const sm_library *library, const json_value *confi
     return status;
 }
 
-static bool is_like(const sm_library *library, const tree_family *f, const tree_family *other) {
+/* Is the family of a class like that of the type, or one that has any type? */
+static bool overrules(const sm_library *library, const tree_family *f, const tree_family *type) {
     for (int i = 0; f && i < FRAMES_MOST_LIKE; i++) {
-        if (f == other) return true;
+        if (f == type || tree_find_set(f->field, "whatever_type")) return true;
         f = f->like ? tree_other_family(library, f->like->name, f) : NULL;
     }
     return false;
@@ -69,9 +70,9 @@ static const tree_family *wrapper_of(const sm_library *library, const json_value
     return NULL;
 }
 
-/* model_type decides, unless the architecture names a family that is like that one: a draft, a
- * model without a head. The architecture alone is asked where the type is missing or unknown; where
- * both are, a model that it wraps is. */
+/* model_type decides, unless the architecture names a family that is like that one (a model without
+ * a head), or that has it whatever the type is (a draft has its target's). The architecture alone
+ * is asked where the type is missing or unknown; where both are, a model that it wraps is. */
 static sm_status family_of(const sm_library *library, const json_value *config,
                            const tree_family **out, sm_error *err) {
     const json_value *at = json_get(config, "model_type");
@@ -80,7 +81,7 @@ static sm_status family_of(const sm_library *library, const json_value *config,
     const char *type = json_text(at), *architecture = json_text(first);
     const tree_family *by_type = type ? tree_find_family(library, type) : NULL;
     const tree_family *special = architecture ? tree_find_family(library, architecture) : NULL;
-    *out = special && (!by_type || is_like(library, special, by_type)) ? special : by_type;
+    *out = special && (!by_type || overrules(library, special, by_type)) ? special : by_type;
     if (!*out) *out = wrapper_of(library, config);
     if (*out) return SM_OK;
     if (type || architecture)

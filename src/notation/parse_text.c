@@ -8,7 +8,7 @@ static const struct {
     const char *name;
     int value;
 } attributes[] = {
-#define X(id, name, value) {name, value},
+#define X(id, name, value, is) {name, value},
     TREE_ATTRIBUTES(X)
 #undef X
 };

@@ -2,6 +2,7 @@
  * every text that it calls put in place, and a family that puts them in their order. */
 #include "scalemodel/architecture.h"
 #include "sink.h"
+#include "tree.h"
 
 #include <assert.h>
 #include <math.h>
@@ -269,34 +270,27 @@ static void put_value(writer *w, const sm_text_line *line) {
 static void put_attributes(writer *w, const sm_text_line *line) {
     const struct {
         const char *word;
-        double value;
-    } sizes[] = {{"window", line->window},
-                 {"chunk", line->chunk},
-                 {"groups", line->groups},
-                 {"best", line->best},
-                 {"step", line->step}};
-    const struct {
-        const char *word;
+        double size;
         int dim, operand;
-    } places[] = {{"along", line->along, -1},
-                  {"first", line->first, -1},
-                  {"over", -1, line->over},
-                  {"sinks", -1, line->sinks},
-                  {"distance", -1, line->distance}};
-    if (line->causal) sm_sink_put(&w->sink, " causal");
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        if (sizes[i].value > 0) {
-            sm_sink_put(&w->sink, " %s ", sizes[i].word);
-            put_number(w, sizes[i].value);
-        }
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
-        if (places[i].dim < 0 && places[i].operand < 0) continue;
-        sm_sink_put(&w->sink, " %s ", places[i].word);
-        if (places[i].dim >= 0) sm_sink_put(&w->sink, "%s", w->of->dim[places[i].dim].name);
-        else put_mention(w, &line->operand[places[i].operand], true);
+        bool is;
+    } said[] = {
+#define FLAG(is) 0, -1, -1, line->is
+#define SIZE(is) line->is, -1, -1, line->is > 0
+#define PLACE(is) 0, line->is, -1, line->is >= 0
+#define OPERAND(is) 0, -1, line->is, line->is >= 0
+#define OF_WEIGHTS 0, -1, -1, false
+#define X(id, name, value, is) {name, is},
+        TREE_ATTRIBUTES(X)
+#undef X
+    };
+    for (int i = 0; i < TREE_ATTRIBUTE_COUNT; i++) {
+        if (!said[i].is) continue;
+        sm_sink_put(&w->sink, " %s%s", said[i].word,
+                    said[i].size > 0 || said[i].dim >= 0 || said[i].operand >= 0 ? " " : "");
+        if (said[i].size > 0) put_number(w, said[i].size);
+        if (said[i].dim >= 0) sm_sink_put(&w->sink, "%s", w->of->dim[said[i].dim].name);
+        if (said[i].operand >= 0) put_mention(w, &line->operand[said[i].operand], true);
     }
-    if (line->capped) sm_sink_put(&w->sink, " softcap");
-    if (line->once) sm_sink_put(&w->sink, " once");
     for (int i = 0; i < line->operands; i++) {
         const sm_text_array *a = &w->of->array[line->operand[i].array];
         if (a->role != SM_TEXT_WEIGHT || a->piece >= 0 || !(a->shared > 0)) continue;
@@ -374,18 +368,23 @@ static void put_line(writer *w, int l) {
 
 /* ---- texts ---- */
 
+/* Arguments or results of a kernel: weights, or all, with their dimensions. */
+static void put_arrays(writer *w, const int *array, int n, bool dims) {
+    for (int i = 0; i < n; i++) {
+        const sm_text_array *a = &w->of->array[array[i]];
+        sm_sink_put(&w->sink, "%s%s", i ? ", " : "", w->name[array[i]].shown);
+        if (dims || a->role == SM_TEXT_WEIGHT) put_dims(w, array[i], a->dim);
+    }
+}
+
 /* Taken back, for it may not be printed after all. */
 static const char *kernel_body(writer *w, const sm_text_kernel *kernel) {
     const size_t begin = w->sink.wanted;
     w->inside = true;
     sm_sink_put(&w->sink, "(");
-    for (int i = 0; i < kernel->operands; i++) {
-        sm_sink_put(&w->sink, "%s%s", i ? ", " : "", w->name[kernel->operand[i]].shown);
-        put_dims(w, kernel->operand[i], w->of->array[kernel->operand[i]].dim);
-    }
-    sm_sink_put(&w->sink, ")");
-    for (int i = 0; i < kernel->results; i++)
-        sm_sink_put(&w->sink, "%s%s", i ? ", " : " -> ", w->name[kernel->result[i]].shown);
+    put_arrays(w, kernel->operand, kernel->operands, true);
+    sm_sink_put(&w->sink, ")%s", kernel->results ? " -> " : "");
+    put_arrays(w, kernel->result, kernel->results, false);
     for (int l = kernel->from; l < kernel->from + kernel->lines; l++) put_line(w, l);
     w->inside = false;
     sm_sink_put(&w->sink, "\n");
@@ -421,16 +420,9 @@ static void put_call(writer *w, int number, const char *name) {
     const sm_text_kernel *kernel = &w->of->kernel[number];
     w->line = w->sink.wanted + 1;
     sm_sink_put(&w->sink, "\n  ");
-    for (int i = 0; i < kernel->results; i++) {
-        sm_sink_put(&w->sink, "%s%s", i ? ", " : "", w->name[kernel->result[i]].shown);
-        if (w->style->axes) put_dims(w, kernel->result[i], w->of->array[kernel->result[i]].dim);
-    }
+    put_arrays(w, kernel->result, kernel->results, w->style->axes != NULL);
     sm_sink_put(&w->sink, " = %s(", name);
-    for (int i = 0; i < kernel->operands; i++) {
-        const sm_text_array *array = &w->of->array[kernel->operand[i]];
-        sm_sink_put(&w->sink, "%s%s", i ? ", " : "", w->name[kernel->operand[i]].shown);
-        if (array->role == SM_TEXT_WEIGHT) put_dims(w, kernel->operand[i], array->dim);
-    }
+    put_arrays(w, kernel->operand, kernel->operands, false);
     sm_sink_put(&w->sink, ")");
     put_comment(w, kernel->from);
 }

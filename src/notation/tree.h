@@ -83,25 +83,26 @@ typedef struct tree_set {
 } tree_set;
 
 /* Attributes of lines: name, what stands after it: NOTHING, DIM (a dimension or number), MAYBE
- * (that or nothing), ARRAY. A dimension that is none takes the attribute with it. */
+ * (that or nothing), ARRAY; what it is in sm_text_line. A dimension that is none takes the
+ * attribute with it. */
 #define TREE_ATTRIBUTES(X)                                                                         \
-    X(CAUSAL, "causal", NOTHING)                                                                   \
-    X(WINDOW, "window", DIM)                                                                       \
-    X(CHUNK, "chunk", DIM)                                                                         \
-    X(OVER, "over", ARRAY)                                                                         \
-    X(SINKS, "sinks", ARRAY)                                                                       \
-    X(DISTANCE, "distance", ARRAY)                                                                 \
-    X(SOFTCAP, "softcap", MAYBE)                                                                   \
-    X(FIRST, "first", DIM)                                                                         \
-    X(ALONG, "along", DIM)                                                                         \
-    X(GROUPS, "groups", DIM)                                                                       \
-    X(BEST, "best", DIM)                                                                           \
-    X(STEP, "step", DIM)                                                                           \
-    X(SHARED, "shared", MAYBE)                                                                     \
-    X(OWN, "own", NOTHING)                                                                         \
-    X(ONCE, "once", NOTHING)
+    X(CAUSAL, "causal", NOTHING, FLAG(causal))                                                     \
+    X(WINDOW, "window", DIM, SIZE(window))                                                         \
+    X(CHUNK, "chunk", DIM, SIZE(chunk))                                                            \
+    X(GROUPS, "groups", DIM, SIZE(groups))                                                         \
+    X(BEST, "best", DIM, SIZE(best))                                                               \
+    X(STEP, "step", DIM, SIZE(step))                                                               \
+    X(ALONG, "along", DIM, PLACE(along))                                                           \
+    X(FIRST, "first", DIM, PLACE(first))                                                           \
+    X(OVER, "over", ARRAY, OPERAND(over))                                                          \
+    X(SINKS, "sinks", ARRAY, OPERAND(sinks))                                                       \
+    X(DISTANCE, "distance", ARRAY, OPERAND(distance))                                              \
+    X(SOFTCAP, "softcap", MAYBE, FLAG(capped))                                                     \
+    X(ONCE, "once", NOTHING, FLAG(once))                                                           \
+    X(SHARED, "shared", MAYBE, OF_WEIGHTS)                                                         \
+    X(OWN, "own", NOTHING, OF_WEIGHTS)
 typedef enum tree_attribute_kind {
-#define X(id, name, value) TREE_ATTRIBUTE_##id,
+#define X(id, name, value, is) TREE_ATTRIBUTE_##id,
     TREE_ATTRIBUTES(X)
 #undef X
         TREE_ATTRIBUTE_COUNT

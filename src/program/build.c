@@ -87,10 +87,15 @@ static bool is_weight(const builder *x, int array) {
     return x->tensor[array] == RIDES || x->l->array[array].role == SM_TEXT_WEIGHT;
 }
 
-static void ride(builder *x, int array) {
+static void ride(builder *x, int array, double *with) {
     const sm_text_array *a = &x->l->array[array];
-    if (x->tensor[array] == UNMADE && a->piece < 0) x->rides += a->elements * a->share;
+    if (x->tensor[array] == UNMADE && a->piece < 0) *with += a->elements * a->share;
     x->tensor[array] = RIDES;
+}
+
+static void ride_weights(builder *x, const sm_text_line *line, int from, double *with) {
+    for (int i = from; i < line->operands; i++)
+        if (is_weight(x, line->operand[i].array)) ride(x, line->operand[i].array, with);
 }
 
 /* ---- ops ---- */
@@ -109,11 +114,12 @@ static sm_op *new_op(builder *x, const char *name, sm_op_kind kind, sm_function 
     return op;
 }
 
-static void makes(builder *x, sm_op *op, int array) {
-    int tensor = tensor_of(x, array);
+static void makes_tensor(const builder *x, sm_op *op, int tensor) {
     if (op->out < 0) op->out = tensor;
     x->b->tensor[tensor].producer = (int)(op - x->b->op);
 }
+
+static void makes(builder *x, sm_op *op, int array) { makes_tensor(x, op, tensor_of(x, array)); }
 
 /* The number of the input. An array that stands for another is read in the other's shape; one that
  * is named in other letters, by those. */
@@ -241,8 +247,7 @@ static sm_op *linear_op(builder *x, const char *line, const char *suffix, sm_fun
     sm_op *op = new_op(x, name, function ? SM_OP_VECTOR : SM_OP_EINSUM, function);
     takes_tensor(x, op, left);
     takes_tensor(x, op, right);
-    op->out = out;
-    x->b->tensor[out].producer = (int)(op - x->b->op);
+    makes_tensor(x, op, out);
     return op;
 }
 
@@ -362,7 +367,7 @@ static void attention(builder *x, const sm_text_line *line) {
     /* what its attributes name: a table of distances or sinks does no work of its own */
     for (int i = 2 * line->scores + 1; i < line->operands; i++)
         if (!is_weight(x, line->operand[i].array)) op->chosen = reads(x, op, &line->operand[i]);
-        else if (!x->b->rules.each_line) ride(x, line->operand[i].array);
+        else if (!x->b->rules.each_line) ride(x, line->operand[i].array, &x->rides);
         else x->b->tensor[op->in[reads(x, op, &line->operand[i])]].norm = i == line->sinks;
     op->window = line->window;
     op->chunk = line->chunk;
@@ -407,9 +412,8 @@ static int remember(builder *x, int tensor) {
     sm_op *op = new_op(x, "past", SM_OP_VECTOR, SM_FUNCTION_APPEND);
     takes_tensor(x, op, tensor);
     memcpy(op->as[0], past.dim, sizeof op->as[0]); /* positions are written where keys are held */
-    op->out = made;
     op->flops_per_element = QUANTISE_FLOPS;
-    x->b->tensor[made].producer = (int)(op - x->b->op);
+    makes_tensor(x, op, made);
     return made;
 }
 
@@ -450,13 +454,7 @@ static void choose(builder *x, const sm_text_line *line) {
         share_out(x, line);
         return;
     }
-    for (int i = 1; i < line->operands; i++)
-        if (is_weight(x, line->operand[i].array)) {
-            int array = line->operand[i].array;
-            const sm_text_array *a = &x->l->array[array];
-            if (x->tensor[array] == UNMADE) x->fixed += a->elements * a->share;
-            x->tensor[array] = RIDES;
-        }
+    ride_weights(x, line, 1, &x->fixed);
     if (choice) {
         x->tensor[made] = tensor_of(x, line->operand[0].array);
         return;
@@ -517,7 +515,7 @@ static void look_up(builder *x, const sm_text_line *line) {
         return;
     }
     if (line->operands == 1) {
-        ride(x, table->array);
+        ride(x, table->array, &x->rides);
         x->tensor[line->result[0].array] = RIDES;
         return;
     }
@@ -565,16 +563,13 @@ static bool is_epilogue(const builder *x, const sm_text_line *line, int *base) {
 static void expression(builder *x, const sm_text_line *line) {
     int base;
     if (is_epilogue(x, line, &base)) {
-        for (int i = 0; i < line->operands; i++)
-            if (line->operand[i].array != base) ride(x, line->operand[i].array);
+        ride_weights(x, line, 0, &x->rides);
         x->tensor[line->result[0].array] = x->tensor[base];
         return;
     }
     sm_function function = program_function_of(line);
     /* the shift of a norm rides along with its scale */
-    bool rides = function == SM_FUNCTION_NORM && !x->b->rules.each_line;
-    for (int i = 2; rides && i < line->operands; i++)
-        if (is_weight(x, line->operand[i].array)) ride(x, line->operand[i].array);
+    if (function == SM_FUNCTION_NORM && !x->b->rules.each_line) ride_weights(x, line, 2, &x->rides);
     vector(x, line, function)->scales = program_scales_first(line);
 }
 
@@ -593,7 +588,7 @@ static void kernel(builder *x, const sm_text_kernel *k) {
         if (x->l->array[line->result[0].array].role == SM_TEXT_STATE)
             op->state = tensor_of(x, line->result[0].array);
     }
-    if (op->state >= 0) x->b->tensor[op->state].producer = (int)(op - x->b->op);
+    if (op->state >= 0) makes_tensor(x, op, op->state);
     op->reads = (uint16_t)((1u << op->inputs) - 1);
     op->flops_per_element = flops / elements_of(x, op->out);
 }
@@ -603,8 +598,7 @@ static void kernel(builder *x, const sm_text_kernel *k) {
 /* What is made once is there when a sequence is decoded; its weights are stored all the same. The
  * runtime makes it, by the same program. */
 static void made_before(builder *x, const sm_text_line *line) {
-    for (int i = 0; i < line->operands; i++)
-        if (is_weight(x, line->operand[i].array)) ride(x, line->operand[i].array);
+    ride_weights(x, line, 0, &x->rides);
     for (int i = 0; i < line->results; i++)
         if (line->op == SM_OPERATOR_CACHE) tensor_of(x, line->result[i].array);
 }
@@ -705,12 +699,17 @@ static void place_rides(const builder *x) {
     else x->b->rides = x->rides;
 }
 
-static sm_status of_lines(const sm_text_lines *lines, sm_program *program, sm_error *err) {
+static sm_status of_lines(const sm_text_lines *lines, const sm_rules *rules, bool serving,
+                          sm_program *program, sm_error *err) {
     builder x = {.l = lines,
                  .b = program,
                  .tensor = sm_malloc(((size_t)lines->arrays + 1) * sizeof(int)),
-                 .decodes = program->serving && program->rules.decode,
+                 .decodes = serving && rules->decode,
                  .err = err};
+    memset(program, 0, sizeof *program);
+    program->rules = *rules;
+    program->serving = serving;
+    if (serving) program->rules.attention = SM_ATTENTION_FUSED;
     if (lines->dims > SM_MAX_DIMENSIONS) {
         sm_free(x.tensor);
         return sm_fail_limit(err, "dimensions of a layer", lines->dims, SM_MAX_DIMENSIONS);
@@ -761,38 +760,28 @@ sm_status sm_program_lines(const sm_model *model, sm_piece piece, int kind, doub
     return sm_architecture_lines(model->architecture, &of, arena, out, err);
 }
 
-/* program: rules and serving are set. */
 static sm_status build(const sm_model *model, sm_piece piece, int kind, double T,
-                       sm_program *program, sm_error *err) {
+                       const sm_rules *rules, bool serving, sm_program *program, sm_error *err) {
     sm_arena *arena = sm_arena_new();
     const sm_text_lines *lines;
     if (!arena) return sm_fail_memory(err);
-    sm_status status = sm_program_lines(model, piece, kind, T, &program->rules, program->serving,
-                                        arena, &lines, err);
-    if (!status) status = of_lines(lines, program, err);
+    sm_status status = sm_program_lines(model, piece, kind, T, rules, serving, arena, &lines, err);
+    if (!status) status = of_lines(lines, rules, serving, program, err);
     sm_arena_free(arena);
     return status;
 }
 
 sm_status sm_program_of_lines(const sm_text_lines *lines, const sm_rules *rules,
                               sm_program *program, sm_error *err) {
-    memset(program, 0, sizeof *program);
-    program->rules = *rules;
-    return of_lines(lines, program, err);
+    return of_lines(lines, rules, false, program, err);
 }
 
 sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,
                            const sm_rules *rules, sm_program *program, sm_error *err) {
-    memset(program, 0, sizeof *program);
-    program->rules = *rules;
-    return build(model, piece, kind, T, program, err);
+    return build(model, piece, kind, T, rules, false, program, err);
 }
 
 sm_status sm_program_build_serving(const sm_model *model, sm_piece piece, int kind,
                                    const sm_rules *rules, sm_program *program, sm_error *err) {
-    memset(program, 0, sizeof *program);
-    program->rules = *rules;
-    program->rules.attention = SM_ATTENTION_FUSED;
-    program->serving = true;
-    return build(model, piece, kind, 1, program, err);
+    return build(model, piece, kind, 1, rules, true, program, err);
 }
