@@ -33,12 +33,6 @@ static bool no_memory(emitter *e) {
 
 /* ---- shapes ---- */
 
-static double ways_of(const sm_mesh *mesh, const sm_dim *dim) {
-    double n = 1;
-    for (int i = 0; i < dim->n_axes; i++) n *= mesh->axis[dim->axis[i]].size;
-    return n;
-}
-
 static const sm_module_shape *cut_shape(emitter *e, const sm_module_shape *whole,
                                         const double *ways, int rank) {
     sm_module_shape *shape = sm_arena_alloc(e->s->arena, sizeof *shape);
@@ -56,7 +50,7 @@ static const sm_module_shape *local(emitter *e, const sm_module_shape *whole, co
     double ways[SM_MAX_RANK];
     bool any = false;
     for (int d = 0; d < at->rank; d++) {
-        ways[d] = ways_of(&e->s->mesh, &at->dim[d]);
+        ways[d] = sm_dim_ways(&e->s->mesh, &at->dim[d], 0);
         any = any || ways[d] > 1;
     }
     return any ? cut_shape(e, whole, ways, at->rank) : whole;
