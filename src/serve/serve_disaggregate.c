@@ -111,14 +111,14 @@ static bool is_better_fleet(const sm_serve_job *job, const sm_serve_search_optio
 /* As few replicas as hold the limits under the requests, and no fewer than f has. */
 static sm_status settle_fleet(sm_serve *s, const sm_serve_search_options *o, double usd,
                               double requests_per_s, sm_fleet *f, sm_error *err) {
-    enum { MOST_ENLARGED = 8 };
-    const double larger_by = 1.25;
-    double too_few = 0;
+    enum { MOST_ENLARGED = 5 }; /* a thousand times */
+    double too_few = 0, larger_by = 1.25;
     sm_status status = load_fleet(s, requests_per_s, f, err);
     for (int k = 0; status == SM_OK && k < MOST_ENLARGED && !holds(&s->job, f, o); k++) {
         too_few = f->replicas;
         set_replicas(f, ceil(f->replicas * larger_by), usd, requests_per_s);
         status = load_fleet(s, requests_per_s, f, err);
+        larger_by *= larger_by;
     }
     while (status == SM_OK && too_few > 0 && holds(&s->job, f, o) && f->replicas - too_few > 1) {
         sm_fleet fewer = *f;
