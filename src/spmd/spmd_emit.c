@@ -153,7 +153,7 @@ static bool same_layout(const sm_array *a, const sm_array *b) {
     if (a->rank != b->rank || a->unreduced != b->unreduced) return false;
     for (int d = 0; d < a->rank; d++)
         if (a->dim[d].n_axes != b->dim[d].n_axes ||
-            memcmp(a->dim[d].axis, b->dim[d].axis, (size_t)a->dim[d].n_axes))
+            memcmp(a->dim[d].axis, b->dim[d].axis, (size_t)a->dim[d].n_axes) != 0)
             return false;
     return true;
 }
@@ -372,7 +372,7 @@ static void assign(emitter *e, const spmd_rule *r, spmd_axes (*list)[SPMD_FACTOR
                    assignment *best) {
     const spmd *s = e->s;
     int8_t at[SM_MAX_AXES], option[SM_MAX_AXES][SPMD_FACTORS + 1], picked[SM_MAX_AXES] = {0};
-    int options[SM_MAX_AXES], tried = 0;
+    int options[SM_MAX_AXES] = {0}, tried = 0;
     choice c = {s, r, list, NULL};
     cost least = {INFINITY, INFINITY};
     for (int a = 0; a < s->mesh.axes; a++) {
