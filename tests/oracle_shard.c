@@ -41,13 +41,22 @@ static chip_group group_of(const sm_mesh *mesh, int chip, sm_axes axes) {
 
 static void block_range(const oracle_array *array, const sm_mesh *mesh, int chip, int d,
                         oracle_block *block) {
-    int64_t room = array->size[d], lo = 0, end = array->size[d];
+    int64_t room = array->size[d], lo = 0, end = array->size[d], outer_room = room, outer_lo = lo;
+    int64_t outer_end = end, parts = 1, number = 0;
+    int last = -2;
     for (int place = 0; place < SM_MAX_AXES; place++)
         for (int a = 0; a < mesh->axes; a++)
             if (array->layout.dim[a] == d && array->layout.place[a] == place) {
-                room = (room + mesh->axis[a].size - 1) / mesh->axis[a].size;
-                lo += room * coordinate(mesh, chip, a);
-                end = lo + room < end ? lo + room : end;
+                if (!mesh->axis[a].joined || last != a - 1) {
+                    outer_room = room, outer_lo = lo, outer_end = end;
+                    parts = 1, number = 0;
+                }
+                last = a;
+                parts *= mesh->axis[a].size;
+                number = number * mesh->axis[a].size + coordinate(mesh, chip, a);
+                room = (outer_room + parts - 1) / parts;
+                lo = outer_lo + room * number;
+                end = lo + room < outer_end ? lo + room : outer_end;
             }
     block->lo[d] = lo;
     block->len[d] = end > lo ? end - lo : 0;
@@ -288,8 +297,8 @@ static bool check_direction(oracle_run *run, int number, const sm_step *step, co
 
 static bool same_block(const oracle_array *a, int chip, const oracle_array *b, int other) {
     for (int d = 0; d < a->rank; d++)
-        if (a->chip[chip].lo[d] != b->chip[other].lo[d] ||
-            a->chip[chip].len[d] != b->chip[other].len[d])
+        if (a->chip[chip].len[d] != b->chip[other].len[d] ||
+            (a->chip[chip].len[d] > 0 && a->chip[chip].lo[d] != b->chip[other].lo[d]))
             return false;
     return true;
 }

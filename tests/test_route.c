@@ -341,13 +341,13 @@ static void xla_moves_no_less(void **state) {
     assert_int_equal(n.more, 0);
 }
 
-/* Of sizes that do not divide XLA cuts an axis into parts of its own blocks, and a dimension by all
- * its axes at once, which no layout here does. */
+/* Of sizes that do not divide XLA cuts a dimension by all its axes at once, I_XY as by one axis of
+ * as many chips: two ask for other layouts than they have there, in one it does so on the way. */
 static void xla_moves_seldom_less_that_is_padded(void **state) {
     counts n = count_cases("tests/reshard_xla_padded.csv");
-    assert_int_equal(n.cases, 200);
-    assert_int_equal(n.more, 5);
-    assert_true(n.less > 155);
+    assert_int_equal(n.cases, 600);
+    assert_int_equal(n.more, 3);
+    assert_true(n.less > 485);
 }
 
 /* Partial sums over parts of two axes of three: what an exchange among them has ahead is bounded
@@ -379,6 +379,7 @@ int main(int argc, char **argv) {
                                       cmocka_unit_test(xla_moves_no_less),
                                       cmocka_unit_test(xla_moves_seldom_less_that_is_padded)};
     const struct CMUnitTest all[] = {cmocka_unit_test(all_routes)};
+    if (argc > 1 && strstr(argv[1], ".csv")) return count_cases(argv[1]).more > 0;
     if (argc > 1 && strcmp(argv[1], "all") == 0) return cmocka_run_group_tests(all, NULL, NULL);
     return cmocka_run_group_tests(some, NULL, NULL);
 }

@@ -698,6 +698,30 @@ static void fleets_are_as_small_as_may_be(void **state) {
     }
 }
 
+/* Four fleets for a fourth of the requests each hold the limits too, and so does what holds one
+ * more. */
+static void fleets_grow_no_faster_than_what_is_asked(void **state) {
+    static const double tpot_s[] = {0.0072, 0.0082, 0.01};
+    serve_case c;
+    sm_error err = {0};
+    sm_fleet f, fourth, less;
+    serve_case_fill(&c, "llama-3.1-8b", "h100-sxm:1");
+    c.job.prompt = 1000, c.job.output = 200;
+    for (size_t i = REPEATED; i < sizeof tpot_s / sizeof *tpot_s; i++) {
+        sm_serve_search_options o = options();
+        o.tpot_s = tpot_s[i];
+        assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, 200, &less, &err), SM_OK);
+        o.ttft_s = 0.95 * less.ttft_p90_s;
+        assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, 200, &f, &err), SM_OK);
+        assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, 50, &fourth, &err), SM_OK);
+        print_message("%g s: %g chips, %g of a fourth, %g without the limit to first tokens\n",
+                      o.tpot_s, f.chips, fourth.chips, less.chips);
+        assert_true(f.tpot_p90_s <= o.tpot_s && f.ttft_p90_s <= o.ttft_s);
+        assert_true(f.chips <= 4 * fourth.chips);
+        assert_true(less.chips <= f.chips);
+    }
+}
+
 /* The replica for requests at random holds the limits at its rate for nine requests in ten, at four
  * fifths of what it does with as many sequences as fit, and nothing of the frontier does more. */
 static void a_replica_holds_the_limits_at_random(void **state) {
@@ -751,6 +775,7 @@ int main(void) {
         cmocka_unit_test(replicas_are_parts_of_the_system),
         cmocka_unit_test(fleets_carry_the_traffic),
         cmocka_unit_test(fleets_are_as_small_as_may_be),
+        cmocka_unit_test(fleets_grow_no_faster_than_what_is_asked),
         cmocka_unit_test(fleets_are_of_plans_for_requests_at_random),
         cmocka_unit_test(a_replica_holds_the_limits_at_random),
     };

@@ -28,6 +28,8 @@ typedef struct sm_mesh {
         int placed; /* number of levels named, 0 = automatic */
         int level[4];
         sm_span span;
+        bool joined; /* it and the axis before it are parts of one, X2 and X1: where it stands right
+                        behind that in a dimension the two cut it at once, as X does */
     } axis[SM_MAX_AXES];
     /* The blocks of a dimension may be numbered in any order of its axes: each axis takes the
      * straight way, for no permute is a reason to go another. */
@@ -147,7 +149,8 @@ size_t sm_einsum_format(const sm_einsum *einsum, const sm_mesh *mesh, char *out,
 /* What the fullest of so many chips has of a size: ceil(size / ways). A size that does not divide
  * is padded to blocks of that length, as XLA does: the last chips have a shorter part, or none. */
 double sm_cut(double size, double ways);
-/* Is a dimension padded, over these axes and those it has? */
+/* Into how many parts these axes and those it has cut a dimension; is it padded then? */
+double sm_dim_ways(const sm_mesh *mesh, const sm_dim *dim, sm_axes more);
 bool sm_dim_padded(const sm_einsum *einsum, const sm_mesh *mesh, const sm_dim *dim, sm_axes more);
 /* Does an index stand among the array's dimensions? */
 bool sm_array_has(const sm_array *array, int index);
@@ -277,6 +280,9 @@ typedef struct sm_lowering {
 /* The mesh that the steps are on: `mesh`, or with the parts of its axes as axes, X1 and X2. Chips
  * keep their numbers. */
 void sm_lowering_mesh(const sm_lowering *lowering, const sm_mesh *mesh, sm_mesh *split);
+/* Split the axes of a mesh into primes, as far as SM_MAX_AXES parts go. False, with no parts, when
+ * every axis stays whole. */
+bool sm_lowering_split(sm_lowering *lowering, const sm_mesh *mesh);
 /* An array of the mesh as it is, on the mesh that the steps are on. */
 sm_array sm_lowering_array(const sm_lowering *lowering, const sm_array *array);
 /* A layout of the mesh as it is, on the mesh that the steps are on. */
@@ -320,13 +326,9 @@ typedef struct sm_composition {
     /* Each operand in the local einsum, then the product, its partial sums included. */
     sm_array split[SM_MAX_OPERANDS + 1];
     /* Lowerings of lone arrays (sm_einsum_lower_ways) from there and to there: of an operand from
-     * how it is stored, of the product to the output. On whole axes, or on the parts that
-     * sm_composition_parts gives. */
+     * how it is stored, of the product to the output. On whole axes, or on their parts. */
     const sm_lowering *move[SM_MAX_OPERANDS + 1];
 } sm_composition;
-/* Split every axis into parts, but those whose parts would cut some array of the einsum elsewhere.
- * False, with no parts, when all axes stay whole. move is not read. */
-bool sm_composition_parts(const sm_composition *c, sm_lowering *lowering);
 /* SM_BAD_INPUT when more than SM_MAX_STEPS steps are needed, SM_INTERNAL when a move does not lead
  * where it should. */
 sm_status sm_einsum_compose(const sm_composition *c, sm_lowering *lowering, sm_error *err);
@@ -442,8 +444,15 @@ size_t sm_layout_parts(const sm_mesh *mesh, const sm_layout *layout, int dim, sm
  * first. */
 size_t sm_layout_part(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_axes among,
                       const int *at);
+/* Of an axis that is joined to the one before: does that stand right before it in its dimension? */
+static inline bool sm_layout_joins(const sm_layout *layout, int axis) {
+    int before = axis - 1;
+    return layout->dim[before] == layout->dim[axis] &&
+           layout->place[before] + 1 == layout->place[axis];
+}
 /* The same of a dimension of `length` elements: each axis cuts what those before it left into equal
- * blocks, of which the last are padded. Blocks thus lie within those of fewer axes. */
+ * blocks, of which the last are padded; joined ones cut at once. Blocks thus lie within those of
+ * fewer axes, unless these end between joined ones. */
 typedef struct sm_part_range {
     size_t offset, size; /* of the block; the offset may be the end of the dimension */
     size_t held;         /* elements that are there, the rest of `size` is padding */
@@ -478,10 +487,10 @@ typedef struct sm_pieces {
     int n, shift[SM_MOST_PIECES];
     double width[SM_MOST_PIECES];
 } sm_pieces;
-/* chips: of each axis. False where there would be more than SM_MOST_PIECES, or blocks are too many
- * to be looked at. */
-bool sm_layout_pieces(const int *chips, int axes, const sm_layout *before, const sm_layout *after,
-                      int dim, double length, sm_pieces *pieces);
+/* chips: of each axis that a layout has; joined: as axes of a mesh are. False where there would be
+ * more than SM_MOST_PIECES, or blocks are too many to be looked at. */
+bool sm_layout_pieces(const int *chips, sm_axes joined, const sm_layout *before,
+                      const sm_layout *after, int dim, double length, sm_pieces *pieces);
 /* Are two layouts the same on every axis of more than one chip? */
 bool sm_layout_same(const sm_mesh *mesh, const sm_layout *a, const sm_layout *b);
 

@@ -101,7 +101,7 @@ static sm_status choose_way(const chain_writer *w, const int8_t *at, sm_chain_st
     a->c.mesh = in->mesh;
     a->c.at = at;
     a->parts.parts = 0;
-    if (step->edges <= 0) sm_composition_parts(&a->c, &a->parts);
+    if (step->edges <= 0) sm_lowering_split(&a->parts, a->c.mesh);
     for (int p = 0; p <= a->n; p++) {
         a->way[p] = -1;
         for (int i = 0; i < a->ways[p].n; i++)

@@ -9,7 +9,7 @@ enum { NOMINAL = 1 << 12 };
 const sm_mesh *sm_program_mesh(void) {
     static const sm_mesh mesh = {SM_AXIS_COUNT,
                                  {
-#define X(id, name, letter) {name, 2, 0, {0}, {0, 0}},
+#define X(id, name, letter) {name, 2, 0, {0}, {0, 0}, false},
                                      SM_PROGRAM_AXES(X)
 #undef X
                                  },

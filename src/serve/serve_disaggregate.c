@@ -111,15 +111,17 @@ static bool is_better_fleet(const sm_serve_job *job, const sm_serve_search_optio
 /* As few replicas as hold the limits under the requests, and no fewer than f has. */
 static sm_status settle_fleet(sm_serve *s, const sm_serve_search_options *o, double usd,
                               double requests_per_s, sm_fleet *f, sm_error *err) {
-    enum { MOST_ENLARGED = 8 };
-    const double larger_by = 1.25;
-    double too_few = 0;
+    enum { MOST_ENLARGED = 5 }; /* a thousand times */
+    double too_few = 0, larger_by = 1.25;
     sm_status status = load_fleet(s, requests_per_s, f, err);
+    const sm_fleet first = *f;
     for (int k = 0; status == SM_OK && k < MOST_ENLARGED && !holds(&s->job, f, o); k++) {
         too_few = f->replicas;
         set_replicas(f, ceil(f->replicas * larger_by), usd, requests_per_s);
         status = load_fleet(s, requests_per_s, f, err);
+        larger_by *= larger_by;
     }
+    if (!holds(&s->job, f, o)) *f = first; /* more do not help */
     while (status == SM_OK && too_few > 0 && holds(&s->job, f, o) && f->replicas - too_few > 1) {
         sm_fleet fewer = *f;
         set_replicas(&fewer, floor((too_few + f->replicas) / 2), usd, requests_per_s);
@@ -174,15 +176,17 @@ static sm_status try_points(const sm_serve_job *job, const sm_calibration *calib
         sm_serve *s = NULL;
         bool any = best->replicas > 0, one = requests_per_s <= 0;
         bool held = !one && any && holds(job, best, o);
-        bool any_batch = !one && o->ttft_s > 0; /* a loop that begins at once keeps it small */
+        /* A loop keeps the batch small: that begins at once for first tokens, else for bunches. */
+        bool any_batch = !one && (o->ttft_s > 0 || o->tpot_s > 0);
+        double slack = !any_batch ? 1 : o->ttft_s > 0 ? HUGE_VAL : 2;
         double least_chips = requests_per_s * job->output / p->tokens_per_s_per_chip, busiest = 1;
         if (one && p->tokens_per_s_per_chip <= most) break;
-        if (held && !any_batch && least_chips > best->chips) break;
+        if (held && least_chips > slack * best->chips) break;
         if (i + 1 < answer->n && is_same_kind(of, of + 1)) continue;
         if (p->plan.data > 1 && p->plan.expert == 1)
             status = one_copy(job, calibration, p, &s, err);
         sm_fleet f = fleet_of(job, p, usd, requests_per_s, busiest);
-        bool more = held && !any_batch && f.chips > best->chips;
+        bool more = held && f.chips > slack * best->chips;
         if (!status && !more && !s) status = open_worker(job, calibration, p->chips, &s, err);
         if (!status && !more) status = most_utilisation(s, p, &full, &busiest, err);
         if (!status) f = fleet_of(job, p, usd, requests_per_s, busiest);

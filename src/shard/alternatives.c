@@ -132,9 +132,9 @@ static void report(enumeration *e, const sm_array *want) {
 }
 
 static bool shortens_dim(const enumeration *e, const sm_dim *dim, int axis) {
-    double size = e->einsum->index[dim->index].size, ways = 1;
-    for (int i = 0; i < dim->n_axes; i++) ways *= e->mesh->axis[dim->axis[i]].size;
-    return sm_cut(size, ways * e->mesh->axis[axis].size) < sm_cut(size, ways);
+    double size = e->einsum->index[dim->index].size;
+    return sm_cut(size, sm_dim_ways(e->mesh, dim, (sm_axes)(1u << axis))) <
+           sm_cut(size, sm_dim_ways(e->mesh, dim, 0));
 }
 
 /* No output asked for: the partial sums over axis a and the following are reduced, or scattered

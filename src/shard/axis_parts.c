@@ -14,6 +14,7 @@ void sm_lowering_mesh(const sm_lowering *l, const sm_mesh *mesh, sm_mesh *split)
         number = p > 0 && l->part[p - 1].axis == axis ? (char)(number + 1) : '1';
         split->axis[p] = mesh->axis[axis];
         split->axis[p].size = l->part[p].size;
+        split->axis[p].joined = number > '1';
         if (l->part[p].size == mesh->axis[axis].size) continue;
         size_t length =
             strlen(name) < sizeof split->axis[p].name - 1 ? strlen(name) : strlen(name) - 1;
@@ -74,41 +75,26 @@ static int least_prime(int n) {
     return n;
 }
 
-static void append_part(sm_lowering *l, int axis, int size) {
-    l->part[l->parts].axis = (int8_t)axis;
-    l->part[l->parts++].size = size;
-}
-
 /* The minor parts are the least primes, and the major one is what is left of the axis. */
 static void split_axis(sm_lowering *l, int axis, int size, int minor_parts) {
-    int prime[SM_MAX_AXES];
-    for (int i = 0; i < minor_parts; i++) {
-        prime[i] = least_prime(size);
-        size /= prime[i];
-    }
-    append_part(l, axis, size);
-    while (minor_parts > 0) append_part(l, axis, prime[--minor_parts]);
+    int minor = least_prime(size);
+    if (minor_parts > 0) split_axis(l, axis, size / minor, minor_parts - 1);
+    l->part[l->parts].axis = (int8_t)axis;
+    l->part[l->parts++].size = minor_parts > 0 ? minor : size;
 }
 
 /* The axis of which most is left to split; -1 when nothing is. */
 static int longest(const int *left, int axes) {
     int best = -1;
     for (int a = 0; a < axes; a++)
-        if (left[a] > 1 && least_prime(left[a]) < left[a] && (best < 0 || left[a] > left[best]))
-            best = a;
+        if (least_prime(left[a]) < left[a] && (best < 0 || left[a] > left[best])) best = a;
     return best;
 }
 
-bool sm_axis_parts_fit(double length, int chips) {
-    for (int major = chips; major > 1; major /= least_prime(major))
-        if (sm_cut(length, major) != sm_cut(length, chips) * chips / major) return false;
-    return true;
-}
-
-bool sm_lowering_split(sm_lowering *l, const sm_mesh *mesh, sm_axes axes) {
+bool sm_lowering_split(sm_lowering *l, const sm_mesh *mesh) {
     int left[SM_MAX_AXES], minor_parts[SM_MAX_AXES] = {0}, parts = mesh->axes;
     l->parts = 0;
-    for (int a = 0; a < mesh->axes; a++) left[a] = axes >> a & 1 ? mesh->axis[a].size : 1;
+    for (int a = 0; a < mesh->axes; a++) left[a] = mesh->axis[a].size;
     for (int a; parts < SM_MAX_AXES && (a = longest(left, mesh->axes)) >= 0; parts++) {
         left[a] /= least_prime(left[a]);
         minor_parts[a]++;

@@ -50,23 +50,25 @@ size_t sm_layout_parts(const sm_mesh *mesh, const sm_layout *layout, int dim, sm
 
 size_t sm_layout_part(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_axes among,
                       const int *at) {
-    size_t part = 0;
-    for (int place = 0; place < mesh->axes; place++)
-        for (int a = 0; a < mesh->axes; a++)
-            if ((among >> a & 1u) && layout->dim[a] == dim && layout->place[a] == place)
-                part = part * (size_t)mesh->axis[a].size + (size_t)at[a];
-    return part;
+    size_t parts = sm_layout_parts(mesh, layout, dim, among);
+    return sm_layout_range(mesh, layout, dim, among, at, parts).offset;
 }
 
 sm_part_range sm_layout_range(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_axes among,
                               const int *at, size_t length) {
-    sm_part_range r = {0, length, length};
+    sm_part_range r = {0, length, length}, outer = r; /* outer: where the joined ones cut */
+    size_t ways = 1, part = 0;
     for (int place = 0; place < mesh->axes; place++)
         for (int a = 0; a < mesh->axes; a++) {
             if (!(among >> a & 1u) || layout->dim[a] != dim || layout->place[a] != place) continue;
-            size_t ways = (size_t)mesh->axis[a].size, size = (r.size + ways - 1) / ways;
-            size_t before = size * (size_t)at[a], left = r.held > before ? r.held - before : 0;
-            r = (sm_part_range){r.offset + before, size, left < size ? left : size};
+            bool joins =
+                mesh->axis[a].joined && sm_layout_joins(layout, a) && (among >> (a - 1) & 1u);
+            if (!joins) outer = r, ways = 1, part = 0;
+            ways *= (size_t)mesh->axis[a].size;
+            part = part * (size_t)mesh->axis[a].size + (size_t)at[a];
+            size_t size = (outer.size + ways - 1) / ways, before = size * part;
+            size_t left = outer.held > before ? outer.held - before : 0;
+            r = (sm_part_range){outer.offset + before, size, left < size ? left : size};
         }
     return r;
 }

@@ -42,14 +42,14 @@ double sm_array_elements(const sm_array *array, const sm_einsum *einsum) {
 
 double sm_cut(double size, double ways) { return ceil(size / ways); }
 
-static double ways_of(const sm_mesh *mesh, const sm_dim *dim, sm_axes more) {
+double sm_dim_ways(const sm_mesh *mesh, const sm_dim *dim, sm_axes more) {
     unsigned set = more;
     for (int i = 0; i < dim->n_axes; i++) set |= 1u << dim->axis[i];
     return sm_mesh_size(mesh, (sm_axes)set);
 }
 
 bool sm_dim_padded(const sm_einsum *einsum, const sm_mesh *mesh, const sm_dim *dim, sm_axes more) {
-    return fmod(einsum->index[dim->index].size, ways_of(mesh, dim, more)) != 0;
+    return fmod(einsum->index[dim->index].size, sm_dim_ways(mesh, dim, more)) != 0;
 }
 
 /* ceil(ceil(n / a) / b) = ceil(n / (a b)): axis by axis or at once, a chip holds as much. */
@@ -57,7 +57,7 @@ double sm_array_local_bytes(const sm_array *array, const sm_einsum *einsum, cons
     double elements = 1;
     for (int d = 0; d < array->rank; d++)
         elements *=
-            sm_cut(einsum->index[array->dim[d].index].size, ways_of(mesh, &array->dim[d], 0));
+            sm_cut(einsum->index[array->dim[d].index].size, sm_dim_ways(mesh, &array->dim[d], 0));
     return elements * sm_dtype_bytes(array->dtype);
 }
 

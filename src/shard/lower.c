@@ -136,12 +136,9 @@ static sm_axes assisting(const job *j) {
 /* Of the fullest chip, in the local einsum. */
 static double bytes_read(const job *j, const sm_array *operand) {
     double size[SM_MAX_RANK];
-    for (int d = 0; d < operand->rank; d++) {
-        unsigned axes = 0;
-        for (int k = 0; k < operand->dim[d].n_axes; k++) axes |= 1u << operand->dim[d].axis[k];
+    for (int d = 0; d < operand->rank; d++)
         size[d] = sm_cut(j->einsum->index[operand->dim[d].index].size,
-                         sm_mesh_size(j->mesh, (sm_axes)axes));
-    }
+                         sm_dim_ways(j->mesh, &operand->dim[d], 0));
     return sm_array_elements_read(operand, j->einsum, size) * sm_dtype_bytes(operand->dtype);
 }
 
@@ -351,26 +348,6 @@ static void try_way(const job *j, sm_lowering *way, int *n) {
         ++*n;
 }
 
-static void leave_whole(const sm_einsum *e, const sm_mesh *mesh, const sm_array *array,
-                        unsigned *set) {
-    for (int d = 0; d < array->rank; d++) {
-        double length = e->index[array->dim[d].index].size;
-        for (int i = 0; i < array->dim[d].n_axes; i++) {
-            int axis = array->dim[d].axis[i], chips = mesh->axis[axis].size;
-            if (!sm_axis_parts_fit(length, chips)) *set &= ~(1u << axis);
-            length = sm_cut(length, chips);
-        }
-    }
-}
-
-/* The axes whose parts cut what they shard where the axis does: all but some that pad. */
-static unsigned in_parts(const sm_einsum *e, const sm_mesh *mesh, const sm_array *want) {
-    unsigned set = (1u << mesh->axes) - 1;
-    for (int o = 0; o < e->operands; o++) leave_whole(e, mesh, &e->in[o], &set);
-    leave_whole(e, mesh, want, &set);
-    return set;
-}
-
 int sm_einsum_lower_ways(const sm_einsum *einsum, const sm_mesh *mesh, const int8_t *at,
                          const sm_array *want, sm_lowering *way, sm_error *err) {
     sm_einsum whole = *einsum;
@@ -387,19 +364,11 @@ int sm_einsum_lower_ways(const sm_einsum *einsum, const sm_mesh *mesh, const int
     way[n].parts = 0;
     try_way(&j, way, &n);
     j.mesh = mesh;
-    if (sm_lowering_split(&way[n], mesh, (sm_axes)in_parts(&whole, mesh, want)))
-        try_way(&j, way, &n);
+    if (sm_lowering_split(&way[n], mesh)) try_way(&j, way, &n);
     return n;
 }
 
 /* ---- compositions ---- */
-
-bool sm_composition_parts(const sm_composition *c, sm_lowering *lowering) {
-    unsigned set = in_parts(c->einsum, c->mesh, &c->einsum->out);
-    for (int o = 0; o <= c->einsum->operands; o++)
-        leave_whole(c->einsum, c->mesh, &c->split[o], &set);
-    return sm_lowering_split(lowering, c->mesh, (sm_axes)set);
-}
 
 sm_status sm_einsum_compose(const sm_composition *c, sm_lowering *lowering, sm_error *err) {
     const job j = {.einsum = c->einsum,

@@ -63,20 +63,24 @@ bool sm_permutation_apply(const sm_permutation *p, const int *at, const int *shi
 
 /* ---- pieces ---- */
 
-/* How a dimension is cut: by axes of so many chips, major first. */
+/* How a dimension is cut: into so many parts each time, major first. */
 typedef struct cuts {
     int axes, parts, chips[SM_MAX_AXES];
     double length;
 } cuts;
 
-static cuts cuts_of(const int *chips, int axes, const sm_layout *l, int dim, double length) {
+static cuts cuts_of(const int *chips, sm_axes joined, const sm_layout *l, int dim, double length) {
     cuts c = {.parts = 1, .length = length};
-    for (int place = 0; place < axes; place++)
-        for (int a = 0; a < axes; a++)
-            if (l->dim[a] == dim && l->place[a] == place && chips[a] > 1) {
-                c.chips[c.axes++] = chips[a];
-                c.parts *= chips[a];
-            }
+    int at[SM_MAX_AXES], n = 0;
+    for (int a = 0; a < SM_MAX_AXES; a++)
+        if (l->dim[a] == dim) at[(int)l->place[a]] = a, n++;
+    for (int i = 0; i < n; i++) {
+        int a = at[i];
+        if (chips[a] == 1) continue;
+        if (!(joined >> a & 1) || !sm_layout_joins(l, a)) c.chips[c.axes++] = 1;
+        c.chips[c.axes - 1] *= chips[a];
+        c.parts *= chips[a];
+    }
     return c;
 }
 
@@ -105,11 +109,11 @@ static bool add_piece(sm_pieces *pieces, int shift, double width) {
 
 /* Blocks that hold something follow each other, so that the first old one that reaches into a new
  * one is none before that of the block before it; those between that hold nothing end none. */
-bool sm_layout_pieces(const int *chips, int axes, const sm_layout *before, const sm_layout *after,
-                      int dim, double length, sm_pieces *pieces) {
+bool sm_layout_pieces(const int *chips, sm_axes joined, const sm_layout *before,
+                      const sm_layout *after, int dim, double length, sm_pieces *pieces) {
     enum { MOST_BLOCKS = 8192 };
-    const cuts old = cuts_of(chips, axes, before, dim, length),
-               fresh = cuts_of(chips, axes, after, dim, length);
+    const cuts old = cuts_of(chips, joined, before, dim, length),
+               fresh = cuts_of(chips, joined, after, dim, length);
     bool alike = old.axes == fresh.axes;
     for (int i = 0; alike && i < old.axes; i++) alike = old.chips[i] == fresh.chips[i];
     *pieces = (sm_pieces){1, {0}, {sm_cut(length, old.parts)}};

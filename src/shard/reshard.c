@@ -183,7 +183,10 @@ bool sm_reshard_run(sm_reshard *r, const sm_array *from, const sm_array *to) {
     j.from = real_layout(r->mesh, from);
     j.to = real_layout(r->mesh, to);
     j.any_order = r->mesh->any_order;
-    for (int a = 0; a < j.axes; a++) j.chips[a] = r->mesh->axis[a].size;
+    for (int a = 0; a < j.axes; a++) {
+        j.chips[a] = r->mesh->axis[a].size;
+        if (r->mesh->axis[a].joined) j.joined |= (sm_axes)(1u << a);
+    }
     for (int d = 0; d < j.rank; d++) j.size[d] = r->einsum->index[from->dim[d].index].size;
     j.uneven = sm_journey_uneven(&j);
     leg l = {r, &j, from, j.from};

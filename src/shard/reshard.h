@@ -20,11 +20,6 @@ typedef struct sm_reshard {
 /* Appends the steps of least bytes that bring an array to the sharding of another. Both have the
  * same indices in the same order. False when there is no way. */
 bool sm_reshard_run(sm_reshard *r, const sm_array *from, const sm_array *to);
-/* Splits some axes of a mesh into primes, as far as SM_MAX_AXES parts go. False, with no parts,
- * when every axis stays whole. */
-bool sm_lowering_split(sm_lowering *lowering, const sm_mesh *mesh, sm_axes axes);
-/* Do the parts of an axis cut a dimension of this length where the axis does, padded or not? */
-bool sm_axis_parts_fit(double length, int chips);
 /* Appends one step and keeps the peak of live bytes. */
 void sm_lowering_append(sm_lowering *lowering, const sm_step *step, double live_bytes, bool *full);
 

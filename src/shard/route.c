@@ -150,7 +150,7 @@ double sm_journey_permute_bytes(const sm_journey *j, const sm_layout *a, const s
     for (int d = 0; d < j->rank; d++) {
         sm_pieces pieces;
         double received = 0;
-        if (!sm_layout_pieces(j->chips, j->axes, a, b, d, j->size[d], &pieces)) return INFINITY;
+        if (!sm_layout_pieces(j->chips, j->joined, a, b, d, j->size[d], &pieces)) return INFINITY;
         for (int i = 0; i < pieces.n; i++) received += pieces.width[i];
         bytes *= received;
     }
@@ -173,12 +173,39 @@ sm_axes sm_layout_displaced(const sm_journey *j, const sm_layout *a, const sm_la
     for (int d = 0; d < j->rank; d++) {
         sm_pieces pieces;
         if (!(j->uneven >> d & 1u)) continue;
-        sm_layout_pieces(j->chips, j->axes, a, b, d, j->size[d], &pieces);
+        sm_layout_pieces(j->chips, j->joined, a, b, d, j->size[d], &pieces);
         if (pieces.n > 1) cut |= 1u << d;
     }
     for (int i = 0; i < j->axes; i++) /* pieces come from beside */
         if (a->dim[i] >= 0 && (cut >> a->dim[i] & 1u)) set |= 1u << i;
     return (sm_axes)set;
+}
+
+/* Of a padded dimension: are blocks of its first `kept` axes made of whole blocks of all? Not where
+ * these end between joined ones, and all of them at once cut elsewhere. */
+static bool ends_blocks(const sm_journey *j, const lists *l, int dim, int kept) {
+    const uint8_t *axis = l->axis[dim];
+    double outer = 1, joined = 1;
+    for (int i = 0; i < kept; i++) outer *= j->chips[axis[i]];
+    for (int i = kept; i < l->n[dim]; i++) {
+        if (!(j->joined >> axis[i] & 1) || i == 0 || axis[i - 1] + 1 != axis[i]) break;
+        joined *= j->chips[axis[i]];
+    }
+    return sm_cut(j->size[dim], outer) == joined * sm_cut(j->size[dim], outer * joined);
+}
+
+/* Do dimensions that lose axes, or get some, have blocks within blocks? */
+bool route_nests(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
+    lists before, after;
+    if (!j->joined || !j->uneven) return true;
+    route_list_axes(j, a, &before);
+    route_list_axes(j, b, &after);
+    for (int d = 0; d < j->rank; d++) {
+        if (!(j->uneven >> d & 1u)) continue;
+        if (before.n[d] > after.n[d] && !ends_blocks(j, &before, d, after.n[d])) return false;
+        if (before.n[d] < after.n[d] && !ends_blocks(j, &after, d, before.n[d])) return false;
+    }
+    return true;
 }
 
 /* ---- the bound ---- */
@@ -342,6 +369,7 @@ static bool refine(const search *s, sm_layout *l, const sm_layout *like) {
             }
         if (more != 1) return false;
     }
+    if (!route_nests(j, &fine, l)) return false;
     *l = fine;
     return true;
 }
@@ -452,6 +480,7 @@ static void reach(search *s, int side, int parent, sm_move move, const sm_layout
     while (at != NONE && !route_same(&f->node[at].key, &key)) at = f->node[at].next;
     if (p) {
         const sm_layout *before = f->backward ? l : &p->at, *after = f->backward ? &p->at : l;
+        if (!route_nests(s->j, before, after)) return;
         bool joins = p->parent != NONE && p->move == move && move != SM_MOVE_ALL_TO_ALL;
         cost = p->cost + (joins ? 0 : toll(s, move));
         if (at != NONE && f->node[at].cost <= cost) return;
@@ -489,22 +518,30 @@ typedef struct leaving {
     double local; /* bytes on a chip */
 } leaving;
 
-/* A replicated axis comes to shard a dimension: a slice; seen from the end, what a gather ends. */
-static void slice_or_ungather(const leaving *l, int axis) {
-    bool backward = l->s->side[l->side].backward;
-    for (int d = 0; d < l->s->j->rank; d++) {
+/* An axis comes to shard a dimension; where this is padded, with those that are joined to it too.
+ */
+static void come(const leaving *l, sm_move move, int axis) {
+    const sm_journey *j = l->s->j;
+    for (int d = 0; d < j->rank; d++) {
         sm_layout next = l->layout;
-        if (attach(l->s, &next, axis, d))
-            reach(l->s, l->side, l->at, backward ? SM_MOVE_ALL_GATHER : SM_MOVE_SLICE, &next);
+        for (int a = axis; a < j->axes && attach(l->s, &next, a, d);) {
+            reach(l->s, l->side, l->at, move, &next);
+            a++;
+            if (!(j->joined >> a & 1) || !(j->uneven >> d & 1u) ||
+                next.dim[a] != l->layout.dim[axis])
+                break;
+        }
     }
 }
 
 /* The minor axis of a dimension is gathered; seen from the end, what a slice ends. */
 static void gather_or_unslice(const leaving *l, int dim) {
     bool backward = l->s->side[l->side].backward;
-    int axis = l->list.axis[dim][l->list.n[dim] - 1];
+    int n = l->list.n[dim] - 1;
     sm_layout next = l->layout;
-    route_put(&next, axis, SM_REPLICATED, 0);
+    for (route_put(&next, l->list.axis[dim][n], SM_REPLICATED, 0);
+         !route_nests(l->s->j, &l->layout, &next);)
+        route_put(&next, l->list.axis[dim][--n], SM_REPLICATED, 0);
     reach(l->s, l->side, l->at, backward ? SM_MOVE_SLICE : SM_MOVE_ALL_GATHER, &next);
 }
 
@@ -515,11 +552,7 @@ static void reduce(const leaving *l) {
     bool added = false;
     for (int a = 0; a < j->axes; a++) {
         if (l->layout.dim[a] != SM_UNREDUCED || j->to.dim[a] == SM_UNREDUCED) continue;
-        for (int d = 0; d < j->rank; d++) {
-            sm_layout next = l->layout;
-            if (attach(l->s, &next, a, d))
-                reach(l->s, l->side, l->at, SM_MOVE_REDUCE_SCATTER, &next);
-        }
+        come(l, SM_MOVE_REDUCE_SCATTER, a);
         route_put(&whole, a, SM_REPLICATED, 0);
         added = true;
     }
@@ -631,12 +664,14 @@ static void exchange_axes(const leaving *l) {
 /* Moves that increase what chips hold come last, so that equal routes keep arrays small. */
 static void expand(search *s, int side, int at) {
     leaving l = {.s = s, .side = side, .at = at, .layout = s->side[side].node[at].at};
+    const bool backward = s->side[side].backward;
     s->side[side].open[at] = INFINITY;
     route_list_axes(s->j, &l.layout, &l.list);
     l.local = s->side[side].node[at].local;
     for (int a = 0; a < s->j->axes; a++)
-        if (l.layout.dim[a] == SM_REPLICATED && !(s->idle >> a & 1)) slice_or_ungather(&l, a);
-    if (!s->side[side].backward) reduce(&l);
+        if (l.layout.dim[a] == SM_REPLICATED && !(s->idle >> a & 1))
+            come(&l, backward ? SM_MOVE_ALL_GATHER : SM_MOVE_SLICE, a);
+    if (!backward) reduce(&l);
     exchange_axes(&l);
     for (int d = 0; d < s->j->rank; d++)
         if (l.list.n[d] > 0) gather_or_unslice(&l, d);

@@ -10,6 +10,7 @@ typedef struct sm_journey {
     double element_bytes;
     sm_layout from, to;
     bool any_order;  /* as sm_mesh.any_order */
+    sm_axes joined;  /* as the axes of sm_mesh are */
     unsigned uneven; /* dimensions (bit) that either end pads: in no other does a route pad */
 } sm_journey;
 

@@ -21,6 +21,7 @@ typedef struct first_route {
 static void go(first_route *f, sm_move move, const sm_layout *to) {
     if (move == SM_MOVE_PERMUTE && isinf(sm_journey_permute_bytes(f->j, &f->at, to)))
         f->fits = false;
+    if (move != SM_MOVE_PERMUTE && !route_nests(f->j, &f->at, to)) f->fits = false;
     f->at = *to;
     f->fits = route_add_move(f->j, f->route, move, to) && f->fits;
 }
@@ -176,22 +177,16 @@ bool route_find_first(const sm_journey *j, sm_route *route) {
 /* Where no blocks are the same ones the array can always be made whole. */
 bool route_find_through_whole(const sm_journey *j, sm_route *route) {
     first_route f = {.j = j, .at = j->from, .route = route, .fits = true};
-    sm_layout next = j->from;
-    bool sums = false, gathers = false;
     route_list_axes(j, &j->to, &f.goal);
     route->moves = 0;
+    sm_layout whole = f.at;
     for (int a = 0; a < j->axes; a++)
-        if (next.dim[a] == SM_UNREDUCED && j->to.dim[a] != SM_UNREDUCED) {
-            route_put(&next, a, SM_REPLICATED, 0);
-            sums = true;
-        }
-    if (sums) go(&f, SM_MOVE_ALL_REDUCE, &next);
+        if (whole.dim[a] == SM_UNREDUCED && j->to.dim[a] != SM_UNREDUCED)
+            route_put(&whole, a, SM_REPLICATED, 0);
+    if (!route_same(&whole, &f.at)) go(&f, SM_MOVE_ALL_REDUCE, &whole);
     for (int a = 0; a < j->axes; a++)
-        if (next.dim[a] >= 0) {
-            route_put(&next, a, SM_REPLICATED, 0);
-            gathers = true;
-        }
-    if (gathers) go(&f, SM_MOVE_ALL_GATHER, &next);
+        if (whole.dim[a] >= 0) route_put(&whole, a, SM_REPLICATED, 0);
+    if (!route_same(&whole, &f.at)) go(&f, SM_MOVE_ALL_GATHER, &whole);
     while (enter(&f, SM_REPLICATED, SM_MOVE_SLICE)) continue;
     return f.fits && route_same(&f.at, &j->to);
 }

@@ -16,6 +16,8 @@ void route_put(sm_layout *l, int axis, int dim, int place);
 unsigned route_put_last(const sm_journey *j, sm_layout *l, int axis, int dim);
 /* May an axis cut a dimension into blocks so long, for so many chips, from longer ones? */
 bool route_may_cut(const sm_journey *j, int axis, int dim, double chips, double from, double to);
+/* Do dimensions that lose axes, or get some, have blocks within blocks? */
+bool route_nests(const sm_journey *j, const sm_layout *a, const sm_layout *b);
 /* False when the route is longer than any has to be. */
 bool route_add_move(const sm_journey *j, sm_route *r, sm_move move, const sm_layout *after);
 

@@ -33,12 +33,6 @@ static bool no_memory(emitter *e) {
 
 /* ---- shapes ---- */
 
-static double ways_of(const sm_mesh *mesh, const sm_dim *dim) {
-    double n = 1;
-    for (int i = 0; i < dim->n_axes; i++) n *= mesh->axis[dim->axis[i]].size;
-    return n;
-}
-
 static const sm_module_shape *cut_shape(emitter *e, const sm_module_shape *whole,
                                         const double *ways, int rank) {
     sm_module_shape *shape = sm_arena_alloc(e->s->arena, sizeof *shape);
@@ -56,7 +50,7 @@ static const sm_module_shape *local(emitter *e, const sm_module_shape *whole, co
     double ways[SM_MAX_RANK];
     bool any = false;
     for (int d = 0; d < at->rank; d++) {
-        ways[d] = ways_of(&e->s->mesh, &at->dim[d]);
+        ways[d] = sm_dim_ways(&e->s->mesh, &at->dim[d], 0);
         any = any || ways[d] > 1;
     }
     return any ? cut_shape(e, whole, ways, at->rank) : whole;
@@ -159,7 +153,7 @@ static bool same_layout(const sm_array *a, const sm_array *b) {
     if (a->rank != b->rank || a->unreduced != b->unreduced) return false;
     for (int d = 0; d < a->rank; d++)
         if (a->dim[d].n_axes != b->dim[d].n_axes ||
-            memcmp(a->dim[d].axis, b->dim[d].axis, (size_t)a->dim[d].n_axes))
+            memcmp(a->dim[d].axis, b->dim[d].axis, (size_t)a->dim[d].n_axes) != 0)
             return false;
     return true;
 }
@@ -378,7 +372,7 @@ static void assign(emitter *e, const spmd_rule *r, spmd_axes (*list)[SPMD_FACTOR
                    assignment *best) {
     const spmd *s = e->s;
     int8_t at[SM_MAX_AXES], option[SM_MAX_AXES][SPMD_FACTORS + 1], picked[SM_MAX_AXES] = {0};
-    int options[SM_MAX_AXES], tried = 0;
+    int options[SM_MAX_AXES] = {0}, tried = 0;
     choice c = {s, r, list, NULL};
     cost least = {INFINITY, INFINITY};
     for (int a = 0; a < s->mesh.axes; a++) {

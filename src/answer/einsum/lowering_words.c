@@ -235,8 +235,7 @@ double sm_padding_of(const sm_einsum *einsum, const sm_mesh *mesh, const sm_lowe
     double needed = 1;
     for (int i = 0; i < einsum->indices; i++) {
         sm_dim dim = assigned(mesh, lowering, i);
-        double ways = 1, size = einsum->index[i].size;
-        for (int k = 0; k < dim.n_axes; k++) ways *= mesh->axis[dim.axis[k]].size;
+        double ways = sm_dim_ways(mesh, &dim, 0), size = einsum->index[i].size;
         needed *= size / (sm_cut(size, ways) * ways);
     }
     return 1 - needed;

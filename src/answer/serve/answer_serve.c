@@ -264,7 +264,8 @@ static sm_status answer(void *context, sm_serve *serve, sm_serving_found *a, sm_
     if (q->in.explain && a->detail) r->why = a->detail->why;
     if (q->in.plot && a->best) status = sm_serve_picture(a, err);
     if (status) return status;
-    return a->best && a->best->fits && !a->reason ? SM_OK : SM_NEGATIVE;
+    bool missed = q->in.requests_per_s > 0.0 && a->fleet && sm_serve_fleet_misses(a);
+    return a->best && a->best->fits && !a->reason && !missed ? SM_OK : SM_NEGATIVE;
 }
 
 sm_status sm_serve_ask(const sm_serve_question *question, sm_report *r, sm_serve_use use,

@@ -80,12 +80,9 @@ static sm_status whole_product(const worker *w, const sm_array *out, sm_element 
     sm_local_block in[SM_MAX_OPERANDS] = {{.rank = 0}};
     int8_t label[SM_MAX_OPERANDS][SM_MAX_RANK] = {{0}}, to[SM_MAX_RANK] = {0};
     size_t size[SM_MAX_RANK];
-    for (int d = 0; d < out->rank; d++) {
-        double local = e->index[out->dim[d].index].size;
-        for (int i = 0; i < out->dim[d].n_axes; i++)
-            local = sm_cut(local, w->m->mesh.axis[out->dim[d].axis[i]].size);
-        size[d] = (size_t)local;
-    }
+    for (int d = 0; d < out->rank; d++)
+        size[d] = (size_t)sm_cut(e->index[out->dim[d].index].size,
+                                 sm_dim_ways(&w->m->mesh, &out->dim[d], 0));
     labels_of(e, out, to);
     sm_status status = sm_local_block_new(element, out->rank, size, wanted, err);
     for (int i = 0; !status && i < e->operands; i++)

@@ -277,9 +277,7 @@ static sm_status put_on(const question *q, sm_array *array, const char *onto, sm
         const sm_dim *dim = &array->dim[d];
         bool named = onto && strcmp(q->holder.index[dim->index].name, onto) == 0;
         bool loses = dim->n_axes < q->holder.in[0].dim[d].n_axes;
-        double size = q->holder.index[dim->index].size;
-        for (int i = 0; i < dim->n_axes; i++)
-            size = sm_cut(size, q->m.mesh.axis[dim->axis[i]].size);
+        double size = sm_cut(q->holder.index[dim->index].size, sm_dim_ways(&q->m.mesh, dim, 0));
         known = known || named;
         if ((onto ? named : !loses) && !(fmod(size, q->group.size) > 0.0)) gains = d;
     }

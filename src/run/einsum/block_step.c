@@ -194,9 +194,13 @@ static sm_status permute(stepping *s, sm_error *err) {
     int chips[SM_MAX_AXES], shift[SM_MAX_RANK] = {0}, turns = 1;
     size_t width[SM_MAX_RANK];
     box whole;
-    for (int a = 0; a < s->m->mesh.axes; a++) chips[a] = s->m->mesh.axis[a].size;
+    unsigned joined = 0;
+    for (int a = 0; a < s->m->mesh.axes; a++) {
+        chips[a] = s->m->mesh.axis[a].size;
+        if (s->m->mesh.axis[a].joined) joined |= 1u << a;
+    }
     for (int d = 0; d < rank; d++) {
-        sm_layout_pieces(chips, s->m->mesh.axes, s->before, s->after, d, (double)s->block->whole[d],
+        sm_layout_pieces(chips, (sm_axes)joined, s->before, s->after, d, (double)s->block->whole[d],
                          &pieces[d]);
         turns *= pieces[d].n;
     }
