@@ -412,7 +412,7 @@ static void resize(search *h, family *f, double batch, piece_price *work) {
 
 static void price_batch(search *h, family *f, double batch) {
     piece_price work[MAX_PIECES];
-    decode_time t;
+    decode_time t = {.tokens = 1};
     h->space += h->places->n;
     if (!h->o->brute && is_out(h, f, batch, floor_tpot(h, f, batch, least_of(h)))) {
         h->pruned += h->places->n;
@@ -423,7 +423,7 @@ static void price_batch(search *h, family *f, double batch) {
     for (int i = 0; i < h->places->n; i++) {
         struct like *like = &h->like[i], *first = &h->like[like->first];
         if (like == first) like->timed = time_step(h, f, i, batch, work, &t);
-        if (like == first) like->alone_s = limit_time(h, &t.step) / t.tokens;
+        if (like == first && like->timed) like->alone_s = limit_time(h, &t.step) / t.tokens;
         bool out = first->timed && !h->o->brute && is_out(h, f, batch, first->alone_s);
         *(out ? &h->pruned : &h->evaluated) += 1;
         if (like == first && like->timed && !out) offer(h, f, i, batch, &t);
