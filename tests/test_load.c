@@ -222,6 +222,28 @@ static void rates_are_those_of_the_simulator(void **state) {
     }
 }
 
+/* A limit ends a simulation where nine requests in ten miss it, and changes nothing where they keep
+ * to it. */
+static void limits_of_a_rate_end_what_misses_them(void **state) {
+    engine_case e;
+    open_engine(&e, &(loaded){"llama-3.1-8b", "h100-sxm:1", "tensor=1", "vllm-2025", 8, 1024, 256,
+                              0, NULL});
+    for (int i = 0; i < 6; i++) {
+        sm_load load = {.kind = SM_LOAD_OPEN, .requests = 2 + 3 * i};
+        sm_load_times free, kept, late[2];
+        assert_int_equal(sm_serve_load(&e.one, &load, false, &free, NULL), SM_OK);
+        load.most_ttft_s = free.ttft_p90_s, load.most_tpot_s = free.tpot_p90_s;
+        assert_int_equal(sm_serve_load(&e.one, &load, false, &kept, NULL), SM_OK);
+        assert_memory_equal(&kept, &free, sizeof kept);
+        load.most_ttft_s *= 1 - 1e-9;
+        assert_int_equal(sm_serve_load(&e.one, &load, false, &late[0], NULL), SM_OK);
+        load.most_ttft_s = 0, load.most_tpot_s *= 1 - 1e-9;
+        assert_int_equal(sm_serve_load(&e.one, &load, false, &late[1], NULL), SM_OK);
+        for (int k = 0; k < 2; k++) assert_true(isinf(late[k].ttft_s) && isinf(late[k].ttft_p90_s));
+    }
+    close_engine(&e);
+}
+
 /* More than an engine can take: times stay finite, and as many end as it can take. */
 static void what_comes_too_fast_is_taken_as_it_can(void **state) {
     engine_case e;
@@ -399,6 +421,7 @@ int main(void) {
         cmocka_unit_test(loads_are_those_of_the_simulator),
         cmocka_unit_test(requests_of_one_round_are_all_a_burst),
         cmocka_unit_test(rates_are_those_of_the_simulator),
+        cmocka_unit_test(limits_of_a_rate_end_what_misses_them),
         cmocka_unit_test(what_comes_too_fast_is_taken_as_it_can),
         cmocka_unit_test(who_finds_no_room_waits),
         cmocka_unit_test(settings_read_back),

@@ -14,8 +14,10 @@ static void close_to(double value, double expected, double part) {
 static sm_serve_detail detailed(sm_serve *serve, const char *text, double batch, sm_arena *arena) {
     sm_error err = {0};
     sm_serve_detail d;
+    sm_serve_point p;
     sm_plan plan = serve_plan(text);
-    if (sm_serve_detail_of(serve, &plan, batch, arena, &d, &err) != SM_OK)
+    if (sm_serve_point_of(serve, &plan, batch, &p, &err) != SM_OK ||
+        sm_serve_detail_of(serve, &p, arena, &d, &err) != SM_OK)
         fail_msg("%s", err.sentence);
     return d;
 }
@@ -210,7 +212,9 @@ static void every_allocation_may_fail(void **state) {
         sm_serve_detail d;
         sm_arena *arena = sm_arena_new();
         if (!arena) continue;
-        sm_status s = sm_serve_detail_of(serve, &plan, 1, arena, &d, &err);
+        sm_serve_point p;
+        sm_status s = sm_serve_point_of(serve, &plan, 1, &p, &err);
+        if (!s) s = sm_serve_detail_of(serve, &p, arena, &d, &err);
         assert_true(s == SM_OK || (s == SM_INTERNAL && err.sentence[0]));
         if (!failing_alloc_refused(&loop)) assert_int_equal(s, SM_OK);
         sm_arena_free(arena);

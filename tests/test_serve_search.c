@@ -598,6 +598,11 @@ static void fleets_carry_the_traffic(void **state) {
     sm_arena_free(arena);
     sm_fleet f;
     assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, NAN, &f, &err), SM_BAD_INPUT);
+    sm_plan_space spaces[SM_MOST_SPACES + 1] = {{.name = NULL}};
+    for (int i = 0; i < SM_MOST_SPACES; i++) spaces[i].next = &spaces[i + 1];
+    sm_serve_search_options many = o;
+    many.space = spaces;
+    assert_int_equal(sm_serve_fleet(&c.job, NULL, &many, NULL, 1, &f, &err), SM_BAD_INPUT);
     o.tpot_s = 1e-4;
     assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, 1, &f, &err), SM_NEGATIVE);
     sm_serve *serve;

@@ -38,6 +38,20 @@ static void test_quantiles_by_hand(void **state) {
     assert_true(isnan(sm_quantile(&one, 0, 0.5)));
 }
 
+/* Every place of many lists, of few different numbers too, holds what it does once sorted. */
+static void test_selected_numbers_are_the_sorted_ones(void **state) {
+    sm_rng rng = {.state = 19};
+    for (int round = 0; round < 400; round++) {
+        double sorted[60], mixed[60];
+        size_t n = 1 + sm_rng_next(&rng) % 60, kinds = 1 + sm_rng_next(&rng) % 90;
+        for (size_t i = 0; i < n; i++) mixed[i] = sorted[i] = (double)(sm_rng_next(&rng) % kinds);
+        sm_sort_numbers(sorted, n);
+        for (size_t i = 0; i < n; i++) near(sm_select_number(mixed, n, i), sorted[i]);
+        double one = mixed[n / 2];
+        near(sm_select_number(mixed, n, n / 2), one);
+    }
+}
+
 static void test_quantiles_are_monotone_and_within(void **state) {
     sm_rng rng = {11};
     for (int round = 0; round < 200; round++) {
@@ -232,6 +246,7 @@ int main(void) {
         cmocka_unit_test(test_error_is_relative_to_measured),
         cmocka_unit_test(test_below_the_bound),
         cmocka_unit_test(test_quantiles_by_hand),
+        cmocka_unit_test(test_selected_numbers_are_the_sorted_ones),
         cmocka_unit_test(test_quantiles_are_monotone_and_within),
         cmocka_unit_test(test_stats_by_hand),
         cmocka_unit_test(test_stats_of_none),

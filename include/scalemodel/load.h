@@ -106,6 +106,10 @@ typedef struct sm_load {
     /* Of those in flight, lengths: lognormal of this coefficient of variation; else drawn evenly
      * from this share of the longest (0: SM_LOAD_SHORTEST). */
     double spread, shortest;
+    /* Of requests at a rate: limits to nine first tokens in ten, and times per token, 0: none.
+     * Where they are surely missed nothing is simulated on, and first tokens come after INFINITY.
+     */
+    double most_ttft_s, most_tpot_s;
     /* A measured time to first token, 0: none. Of those in flight the ones that wait for it are not
      * in decode, which a bound must not count. */
     double waited_s;

@@ -250,8 +250,9 @@ bool sm_plan_limits_have(const sm_plan_limits *limits, const sm_plan *plan, uint
 /* The limits of the plans of given degrees in one space; NULL: none. False: it has no such plans.
  */
 bool sm_plan_space_of(const sm_plan_space *space, const sm_plan *plan, sm_plan_limits *out);
-/* Is a plan, in the keys (bit per key), of this space or of one after it? NULL: it is. */
-bool sm_plan_spaces_have(const sm_plan_space *spaces, const sm_plan *plan, uint64_t keys);
+/* Where all spaces lay axes as usual, so does the plan from then on. SM_BAD_INPUT past
+ * SM_MOST_SPACES of them. */
+sm_status sm_plan_spaces_take(const sm_plan_space *spaces, sm_plan *plan, sm_error *err);
 /* Read a plan with sets of values too, "schedule=1f1b|interleaved,tensor=1..8", whose keys are not
  * given but limited. Errors as sm_plan_parse, sm_serve_plan_parse. */
 sm_status sm_plan_parse_limits(const sm_source *source, sm_plan_use use, sm_plan *plan,

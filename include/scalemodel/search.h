@@ -56,6 +56,8 @@ void sm_pareto(size_t n, const double *x, const double *y, size_t *order, bool *
 
 /* From the least to the largest, in place; none is NAN. */
 void sm_sort_numbers(double *values, size_t n);
+/* The number that would come there, from 0, were they sorted; 0 <= which < n. Reorders them. */
+double sm_select_number(double *values, size_t n, size_t which);
 /* The q-quantile, 0 <= q <= 1, by linear interpolation between order statistics (type 7 of Hyndman
  * and Fan, The American Statistician 50 (1996) 361); NAN of none. Sorts the values in place. */
 double sm_quantile(double *values, size_t n, double q);

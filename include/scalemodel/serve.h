@@ -184,10 +184,10 @@ typedef struct sm_serve_detail {
     int encoder_positions; /* that an encoder reads of each request as it begins; 0: none */
     char advice[256];      /* the one change that helps most, effect computed */
 } sm_serve_detail;
-/* A point with its collectives, its derivations, the contexts and batches at which its bound
- * changes, and advice. Lives in the arena. SM_BAD_INPUT as sm_serve_point_of, SM_INTERNAL when out
- * of memory. */
-sm_status sm_serve_detail_of(sm_serve *serve, const sm_plan *plan, double batch, sm_arena *arena,
+/* A point of the same job, as sm_serve_point_of and sm_serve_search price it, with its collectives,
+ * its derivations, the contexts and batches at which its bound changes, and advice. Lives in the
+ * arena. SM_INTERNAL when out of memory. */
+sm_status sm_serve_detail_of(sm_serve *serve, const sm_serve_point *point, sm_arena *arena,
                              sm_serve_detail *detail, sm_error *err);
 
 /* ---- search ---- */

@@ -1,11 +1,17 @@
 /* The catalogue of chips: look-up by name and alias, in any case. */
 #include "chip_table.h"
+#include <string.h>
 
 size_t sm_chip_count(void) { return sm_chip_table_count; }
 
 const sm_chip *sm_chip_at(size_t i) { return i < sm_chip_table_count ? &sm_chip_table[i] : NULL; }
 
+/* Most ask by the very name, which no other chip is called by. */
 const sm_chip *sm_chip_find(const char *name, size_t length) {
+    for (size_t i = 0; i < sm_chip_table_count; i++)
+        if (strlen(sm_chip_table[i].name) == length &&
+            memcmp(sm_chip_table[i].name, name, length) == 0)
+            return &sm_chip_table[i];
     for (size_t i = 0; i < sm_chip_table_count; i++)
         if (sm_is_called(sm_chip_table[i].name, sm_chip_table[i].aliases, name, length))
             return &sm_chip_table[i];

@@ -63,10 +63,12 @@ bool sm_plan_space_of(const sm_plan_space *space, const sm_plan *plan, sm_plan_l
     return !space->of_degrees || space->of_degrees(space, plan, out);
 }
 
-bool sm_plan_spaces_have(const sm_plan_space *spaces, const sm_plan *plan, uint64_t keys) {
-    sm_plan_limits limits;
-    for (const sm_plan_space *s = spaces; s; s = s->next)
-        if (sm_plan_space_of(s, plan, &limits) && sm_plan_limits_have(&limits, plan, keys))
-            return true;
-    return !spaces;
+sm_status sm_plan_spaces_take(const sm_plan_space *spaces, sm_plan *plan, sm_error *err) {
+    int n = 0, usual = 0;
+    for (const sm_plan_space *s = spaces; s; s = s->next, n++) usual += s->limits.usual_order;
+    if (n > SM_MOST_SPACES)
+        return sm_fail(err, SM_BAD_INPUT, "%d spaces of plans are given, %d are the most", n,
+                       SM_MOST_SPACES);
+    if (n && usual == n) plan->given |= 1ull << SM_PLAN_ORDER;
+    return SM_OK;
 }

@@ -9,6 +9,25 @@ SM_ORDER_OF_NUMBERS(by_value, double)
 
 void sm_sort_numbers(double *values, size_t n) { qsort(values, n, sizeof *values, by_value); }
 
+/* Hoare, "Find", Communications of the ACM 4 (1961) 321. */
+double sm_select_number(double *values, size_t n, size_t which) {
+    for (size_t low = 0, high = n - 1; low < high;) {
+        double middle = values[low + (high - low) / 2];
+        size_t i = low, k = high;
+        for (;; i++, k--) {
+            while (values[i] < middle) i++;
+            while (values[k] > middle) k--;
+            if (i >= k) break;
+            double swap = values[i];
+            values[i] = values[k];
+            values[k] = swap;
+        }
+        if (which <= k) high = k;
+        else low = k + 1;
+    }
+    return values[which];
+}
+
 double sm_quantile(double *values, size_t n, double q) {
     assert(q >= 0.0 && q <= 1.0);
     if (n == 0) return NAN;

@@ -27,6 +27,14 @@ const sm_timed_curve *curve_of(sm_serve *s, const sm_placement *at, uint64_t has
     return found->curve = sm_curve_memo_get(&s->curves, op, &g, part);
 }
 
+uint64_t curve_hash(sm_serve *s, const sm_placement *at, uint64_t hash, const sm_comm *c) {
+    const sm_timed_curve *curve = curve_of(s, at, hash, c->op, c->axes, c->ragged);
+    uint64_t key = sm_hash_mixed(SM_HASH_SEED, (uint64_t)curve->n);
+    for (int i = 0; i < curve->n; i++)
+        key = sm_hash_mixed(key, sm_hash_bytes(&curve->line[i].line, sizeof(sm_line)));
+    return key;
+}
+
 /* even: bytes when routed tokens spread evenly, as the bound has them. */
 static void add_bytes(const step *x, sm_collective op, sm_axes axes, bool ragged, double bytes,
                       double even, comm_price *p) {

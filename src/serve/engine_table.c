@@ -61,13 +61,21 @@ typedef struct grid_place {
     double low, high; /* values of both */
 } grid_place;
 
+/* A double is 1 to 2 times a power of two, by its upper twelve bits. */
 static grid_place octave_place(double value, int of_octave) {
-    int exponent = 0, last = OCTAVES * of_octave;
-    double tokens = fmax(1.0, value), mantissa = frexp(tokens, &exponent);
-    double at = (2.0 * mantissa - 1.0) * of_octave;
-    int within = (int)at, point = (exponent - 1) * of_octave + within;
+    const uint64_t fraction_bits = 52, one = UINT64_C(1023) << fraction_bits;
+    int last = OCTAVES * of_octave;
+    double tokens = value > 1.0 ? value : 1.0, fraction, octave;
+    uint64_t word;
+    memcpy(&word, &tokens, sizeof word);
+    uint64_t low = word & ((UINT64_C(1) << fraction_bits) - 1), power = word - low,
+             unit = one | low;
+    memcpy(&fraction, &unit, sizeof unit);
+    memcpy(&octave, &power, sizeof power);
+    double at = (fraction - 1.0) * of_octave;
+    int within = (int)at, point = (int)((power - one) >> fraction_bits) * of_octave + within;
     if (point >= last) return (grid_place){last, 0.0, ldexp(1.0, OCTAVES), INFINITY};
-    double apart = tokens / (2.0 * mantissa) / of_octave; /* a power of two over another */
+    double apart = octave / of_octave;
     return (grid_place){point, at - within, apart * (of_octave + within),
                         apart * (of_octave + within + 1)};
 }

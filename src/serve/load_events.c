@@ -21,7 +21,7 @@ enum {
     MOST_ENGINES = 64,  /* at a rate: of more these have their share of it */
     PLENTY_RUN = 1 << 20
 };
-static const double ROUNDING = 1e-9;
+static const double ROUNDING = 1e-9, NINE_IN_TEN = 0.9;
 static const double PLENTY_KV = 1e12; /* tokens: who runs at once is known already */
 
 /* An engine of which each request stands for several, behind a prefix that all have cached. */
@@ -47,8 +47,10 @@ typedef struct events {
     double seconds; /* from the first request to the last token: a sum */
     double token_s; /* of those that count, in a closed loop of all: a sum */
     sm_arrivals arrivals;
-    double least_s; /* of the mean first token in a closed loop, by those that were served */
-    bool late;      /* it is above the limit */
+    double least_s;      /* of the mean first token in a closed loop, by those that were served */
+    double most_token_s; /* that counts; 0: none */
+    double late_first, late_tokens; /* at a rate, of those that count: later than the limits */
+    bool late;                      /* that mean, or one in ten, is above the limit */
 } events;
 
 static double step_s(void *context, double n, double cached, double prefill, double attended) {
@@ -87,6 +89,13 @@ static void note_first(events *e, bool is_first, double first_s) {
     e->late = e->c->late_s > 0 && e->least_s > e->c->late_s * (1 + ROUNDING);
 }
 
+/* One more at a rate, of which no more than so many may be later than what nine in ten keep to. */
+static void note_late(events *e, double seconds, double most_s, double *late) {
+    size_t n = (size_t)e->counted;
+    *late += most_s > 0 && seconds > most_s;
+    e->late = e->late || *late >= (double)(n - (size_t)(NINE_IN_TEN * e->counted));
+}
+
 /* A simulation that is late ends here. */
 static int next_in_time(void *context, sm_request *request, sm_error *err) {
     events *e = context;
@@ -100,15 +109,19 @@ static void served(void *context, const sm_request_served *r) {
     e->first_s[(size_t)at] = r->first_token_s - r->arrival_s;
     e->outputs += r->output;
     if (e->clients > 0) note_first(e, number < e->first, e->first_s[(size_t)at]);
+    else if (number >= e->first)
+        note_late(e, e->first_s[(size_t)at], e->c->load->most_ttft_s, &e->late_first);
     if (!(r->output > 1 && (e->clients > 0 || (double)r->number >= e->first))) return;
     double token_s = (r->end_s - r->first_token_s) / (r->output - 1);
     e->token_s += token_s;
-    if (!(e->clients > 0)) e->each_token_s[e->tokens++] = token_s;
+    if (e->clients > 0) return;
+    e->each_token_s[e->tokens++] = token_s;
+    note_late(e, token_s, e->most_token_s, &e->late_tokens);
 }
 
-/* Of sorted numbers, the one that such a share of them is below. */
-static double at_share(const double *x, size_t n, double share) {
-    return x[(size_t)(share * (double)n)];
+/* The number that such a share of them is below. */
+static double at_share(double *x, size_t n, double share) {
+    return sm_select_number(x, n, (size_t)(share * (double)n));
 }
 
 static double mean_of(const double *x, size_t n) {
@@ -123,12 +136,10 @@ static void read_first(events *e, event_times *out) {
     double *counted = e->first_s + (others > 0 ? first : 0);
     out->mean_s = out->steady_s = mean_of(counted, n);
     if (e->clients > 0) out->mean_s += burst_of(e) * (mean_of(e->first_s, first) - out->mean_s);
-    sm_sort_numbers(counted, n);
     out->median_s = at_share(counted, n, 0.5);
-    out->p90_s = at_share(counted, n, 0.9);
+    out->p90_s = at_share(counted, n, NINE_IN_TEN);
     out->p99_s = at_share(counted, n, 0.99);
-    sm_sort_numbers(e->each_token_s, e->tokens);
-    if (e->tokens) out->token_p90_s = at_share(e->each_token_s, e->tokens, 0.9);
+    if (e->tokens) out->token_p90_s = at_share(e->each_token_s, e->tokens, NINE_IN_TEN);
     double all = e->runs * (e->clients > 0 ? e->first + e->counted : e->counted);
     out->token_s = e->token_s / all;
     double alike = e->outputs / e->c->e->decode->job.output; /* requests of the mean output */
@@ -212,7 +223,7 @@ static void simulate(events *e, event_times *out) {
     for (; !s && e->run < e->runs; e->run++) s = run(e, engine, &c->err);
     c->failed = s != SM_OK && !e->late;
     for (size_t i = 0; !c->failed && i < all; i++) e->first_s[i] += later_s;
-    if (e->late) out->mean_s = out->steady_s = e->least_s;
+    if (e->late) out->mean_s = out->steady_s = out->p90_s = e->clients > 0 ? e->least_s : INFINITY;
     else if (!c->failed) read_first(e, out);
     sm_free(e->first_s);
 }
@@ -256,5 +267,7 @@ void load_open_first(load_steps *c, double rate, double running, double most_run
     e.first =
         c->e->apart ? 0.25 * MOST_FIRST : smaller(MOST_FIRST, floor(2 * running * engines) + 1);
     if (c->e->apart) e.room = PLENTY_RUN;
+    /* Of more than they can take the times per token are not asked for. */
+    else if (rate >= c->load->requests) e.most_token_s = c->load->most_tpot_s;
     simulate(&e, out);
 }

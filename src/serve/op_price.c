@@ -270,7 +270,8 @@ op_price op_price_of(const step *x, int index, const fused *f) {
     if (is_encoding(f) && !(x->begun.sequences > 0))
         return (op_price){.name = w->name, .class = OP_VECTOR};
     if (w->kind == SM_OP_ATTENTION) return attention(x, index, f);
-    bool einsum = w->kind == SM_OP_EINSUM, keyed = einsum ? is_keyed(w) : keyed_bytes(w);
+    bool einsum = w->kind == SM_OP_EINSUM,
+         keyed = f->keyed && (einsum ? is_keyed(w) : keyed_bytes(w));
     if (einsum && (!keyed || is_encoding(f))) return matmul(x, index, f);
     op_price p = {.name = w->name, .class = einsum ? OP_MATMUL : OP_VECTOR};
     if (!keyed || is_encoding(f)) add_simple(x, index, w, tokens_of(x, index, f), &p);
@@ -294,13 +295,14 @@ static bool is_of_tokens(const sm_work *w) {
     return !op_is_keyed(w);
 }
 
-static bool is_matmul_of_tokens(const sm_work *w, int n) {
-    const sm_size *sizes[] = {&w->batch, &w->m, &w->n, &w->k};
-    int counts = 0;
-    for (int i = 0; i < 4; i++) counts += sizes[i]->per_sequence;
-    for (int i = 0; i < n; i++)
-        if (!is_of_tokens(&w[i])) return false;
-    return w->kind == SM_OP_EINSUM && counts == 1;
+void op_describe(const sm_partition *part, fused *f) {
+    const sm_work *w = &part->work[f->first];
+    bool einsum = w->kind == SM_OP_EINSUM, all = true;
+    int counts = w->batch.per_sequence + w->m.per_sequence + w->n.per_sequence + w->k.per_sequence;
+    for (int i = 0; i < f->n; i++) all = all && is_of_tokens(&w[i]);
+    f->keyed = op_is_keyed(w);
+    f->multiplies = einsum && counts == 1 && all;
+    f->streams = !einsum && is_of_tokens(w);
 }
 
 /* Tokens enough that a launch is small beside them, and a power of two, which rounds nothing. */
@@ -309,12 +311,12 @@ static const double MANY = 0x1p20;
 void op_least(const step *x, int index, const sm_work *w, const fused *f, op_floor *out) {
     const sm_program_extent one = {1, 1, 1}, many = {MANY, 1, 1};
     const sm_chip *chip = &x->s->system.chip;
-    bool matmul = is_matmul_of_tokens(w, f->n);
+    bool matmul = f->multiplies;
     sm_dtype dtype = matmul && !w->linear ? SM_BF16 : x->s->job.dtypes.compute;
     sm_work_sizes at = sizes_of(x, w, matmul ? &one : &many), weights = {.bytes = 0};
     *out = (op_floor){.start_s = x->s->kernel.launch_s};
     if (!matmul) {
-        if (w->kind == SM_OP_EINSUM || !is_of_tokens(w)) return;
+        if (!f->streams) return;
         add_bytes(x, index, w, &many, 0, 1, &at);
         sm_op_cost c = sm_work_cost(chip, &x->s->kernel, w, dtype, &at);
         out->math_s = (c.expected_s - out->start_s) / MANY;

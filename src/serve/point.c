@@ -143,10 +143,12 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, doubl
     double n = batch / c.n, given = s->job.in_flight;
     double added = load_added_s(&c, n, decode->step.expected_s, decode->tokens);
     out->tpot_s = alone_s + added * n / output;
-    load_steps slow = c; /* of steps in which nothing overlaps; of a loop given, in proportion */
-    slow.upper = true, slow.prompts = 0;
-    out->slowest_s += load_added_s(&slow, n, decode->step.upper_s, decode->tokens) * n / output;
-    if (slow.failed) c = slow;
+    if (isinf(late_s)) { /* of steps in which nothing overlaps; of a loop given, in proportion */
+        load_steps slow = c;
+        slow.upper = true, slow.prompts = 0;
+        out->slowest_s += load_added_s(&slow, n, decode->step.upper_s, decode->tokens) * n / output;
+        if (slow.failed) c = slow;
+    }
     double slower = larger(1, out->slowest_s / out->tpot_s);
     double request = out->tpot_s * output / batch;
     bool waits = given > 0 && batch >= most_batch;

@@ -6,6 +6,7 @@
 #include "serve_frontier.h"
 #include <assert.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +67,8 @@ typedef struct walk {
     const sm_serve *s;
     const sm_plan *fixed;
     const sm_plan_space *spaces;
+    sm_plan_limits limits[SM_MOST_SPACES]; /* of the degrees, in so many spaces */
+    int narrowed;
     plan_visit visit;
     void *context;
 } walk;
@@ -75,10 +78,21 @@ static bool given(const walk *w, int key) { return w->fixed->given >> key & 1; }
 static bool chosen(void *context, sm_plan *plan) {
     const walk *w = context;
     char why[256];
-    if (serve_refuse(w->s, plan, why, sizeof why)) return true;
-    if (w->spaces && !sm_plan_spaces_have(w->spaces, plan, sm_plan_keys_for(plan, &w->s->model)))
-        return true;
+    uint64_t keys = sm_plan_keys_for(plan, &w->s->model);
+    bool in_space = !w->spaces;
+    for (int i = 0; i < w->narrowed && !in_space; i++)
+        in_space = sm_plan_limits_have(&w->limits[i], plan, keys);
+    if (!in_space || serve_refuse(w->s, plan, why, sizeof why)) return true;
     return w->visit(w->context, plan);
+}
+
+/* Every choice of the degrees that some space has. */
+static bool each_choice(walk *w, sm_plan *plan) {
+    w->narrowed = 0;
+    for (const sm_plan_space *s = w->spaces; s; s = s->next)
+        w->narrowed += sm_plan_space_of(s, plan, &w->limits[w->narrowed]);
+    return (w->spaces && w->narrowed == 0) ||
+           sm_plan_each_choice(plan, w->fixed, &w->s->model, chosen, w);
 }
 
 static int most_of(const walk *w, int key) {
@@ -91,8 +105,7 @@ static int most_of(const walk *w, int key) {
 }
 
 static bool each_degree(walk *w, int key, int left, sm_plan *plan) {
-    if (key == SM_PLAN_DEGREES)
-        return left != 1 || sm_plan_each_choice(plan, w->fixed, &w->s->model, chosen, w);
+    if (key == SM_PLAN_DEGREES) return left != 1 || each_choice(w, plan);
     int *degree = sm_plan_degree(plan, key), fixed = sm_plan_degree_of(w->fixed, key);
     if (given(w, key)) {
         *degree = fixed;
@@ -105,19 +118,11 @@ static bool each_degree(walk *w, int key, int left, sm_plan *plan) {
     return true;
 }
 
-/* Where all spaces lay axes as usual, so does the search. */
-static bool are_usual(const sm_plan_space *spaces) {
-    for (const sm_plan_space *s = spaces; s; s = s->next)
-        if (!s->limits.usual_order) return false;
-    return spaces != NULL;
-}
-
 bool each_sharding(const sm_serve *s, const sm_serve_search_options *o, int chips, plan_visit visit,
                    void *context) {
-    walk w = {s, &o->fixed, o->space, visit, context};
+    walk w = {.s = s, .fixed = &o->fixed, .spaces = o->space, .visit = visit, .context = context};
     sm_plan plan = o->fixed;
-    if (are_usual(o->space)) plan.given |= 1ull << SM_PLAN_ORDER;
-    return each_degree(&w, 0, chips, &plan);
+    return !sm_plan_spaces_take(o->space, &plan, NULL) && each_degree(&w, 0, chips, &plan);
 }
 
 /* Sums of the same terms may differ in the last bits. */
@@ -127,12 +132,13 @@ static const double ROUNDING = 1e-12;
 
 typedef struct family {
     const sm_plan *plan;
-    holding memory;
     double most, least_ttft_s;       /* of any placement; 0: not known yet */
     double prompt_token_s;           /* at least, in any step; 0: not known yet */
     bool listed;                     /* the placements */
     double prompts[2], prefill_s[2]; /* by seq: what a prefill last took at least; none: 0 */
-    step x;                          /* of decoding, and the least that it takes */
+    /* Filled as it is opened. */
+    holding memory;
+    step x; /* of decoding, and the least that it takes */
     step_least least;
 } family;
 
@@ -332,13 +338,51 @@ static double floor_tpot(search *h, family *f, double batch, least_kind kind) {
     return least_s;
 }
 
-/* The placements, and of none of them a prefill yet. */
+/* The collectives of a plan's steps, each once. */
+static int list_comms(search *h, const family *f, sm_comm *comm, int room) {
+    int n = 0;
+    sm_error err = {0};
+    const sm_comm send = {.op = SM_PERMUTE, .axes = SM_BIT(SM_PLACED_PIPELINE)};
+    for (int which = -1; which < 2; which++) { /* decoding, and prompts by seq */
+        sm_plan plan = *f->plan;
+        plan.seq = which > 0;
+        const variant *v = which < 0 ? f->x.v : variant_of(h->s, &plan, false, &err);
+        search_note(h, err.status, &err);
+        for (int i = 0; v && i < v->pieces; i++)
+            for (int k = 0; k <= v->piece[i].part.comms; k++) {
+                const sm_comm *c = k > 0 ? &v->piece[i].part.comm[k - 1] : &send;
+                int at = 0;
+                while (at < n && (comm[at].op != c->op || comm[at].axes != c->axes ||
+                                  comm[at].ragged != c->ragged))
+                    at++;
+                if (at == room) return 0;
+                if (at == n) comm[n++] = *c;
+            }
+    }
+    return n;
+}
+
+/* The placements, and of none of them a prefill yet. Those on which every collective has the lines
+ * that it has on one before take as long as that one, whatever the step; a draft has others. */
 static void list_places(search *h, family *f) {
+    enum { COMMS = 64 };
+    sm_comm comm[COMMS];
     sm_error err = {0};
     if (f->listed) return;
     search_note(h, placements_fill(h->places, &err), &err);
     memset(h->first, 0, (size_t)h->places->n * sizeof *h->first);
     f->listed = true;
+    bool tells = h->o->brute || h->o->by_lower || h->s->job.speculation.depth != 0;
+    int comms = tells || h->places->n == 1 ? 0 : list_comms(h, f, comm, COMMS);
+    for (int i = 0; i < h->places->n; i++) {
+        const sm_placement *at = &h->places->at[i];
+        uint64_t key = SM_HASH_SEED;
+        for (int k = 0; k < comms; k++)
+            key = sm_hash_mixed(key, curve_hash(h->s, at, h->places->hash[i], &comm[k]));
+        h->like[i] = (struct like){.key = key, .first = i};
+        for (int k = 0; comms > 0 && h->like[i].first == i && k < i; k++)
+            if (h->like[k].key == key) h->like[i].first = k;
+    }
 }
 
 /* A step of the family, resized to the batch, on one placement; `work` is that of its ops. With
@@ -368,7 +412,7 @@ static void resize(search *h, family *f, double batch, piece_price *work) {
 
 static void price_batch(search *h, family *f, double batch) {
     piece_price work[MAX_PIECES];
-    decode_time t;
+    decode_time t = {.tokens = 1};
     h->space += h->places->n;
     if (!h->o->brute && is_out(h, f, batch, floor_tpot(h, f, batch, least_of(h)))) {
         h->pruned += h->places->n;
@@ -377,11 +421,12 @@ static void price_batch(search *h, family *f, double batch) {
     resize(h, f, batch, work);
     list_places(h, f);
     for (int i = 0; i < h->places->n; i++) {
-        bool timed = time_step(h, f, i, batch, work, &t);
-        double alone_s = limit_time(h, &t.step) / t.tokens;
-        bool out = timed && !h->o->brute && is_out(h, f, batch, alone_s);
+        struct like *like = &h->like[i], *first = &h->like[like->first];
+        if (like == first) like->timed = time_step(h, f, i, batch, work, &t);
+        if (like == first && like->timed) like->alone_s = limit_time(h, &t.step) / t.tokens;
+        bool out = first->timed && !h->o->brute && is_out(h, f, batch, first->alone_s);
         *(out ? &h->pruned : &h->evaluated) += 1;
-        if (timed && !out) offer(h, f, i, batch, &t);
+        if (like == first && like->timed && !out) offer(h, f, i, batch, &t);
     }
 }
 
@@ -441,8 +486,10 @@ static void each_batch(search *h, family *f) {
 }
 
 /* The family of a plan; false: it cannot be placed, or does not fit. */
-static bool open_family(search *h, family *f) {
+static bool open_family(search *h, family *f, const sm_plan *plan) {
     sm_error err = {0};
+    memset(f, 0, offsetof(family, memory));
+    f->plan = plan;
     sm_step_batch one = point_batch(1, 1, point_context(h->s));
     sm_status status = holding_of(h->s, f->plan, sm_serve_longest(&h->s->job), &f->memory, &err);
     search_note(h, status, &err);
@@ -460,8 +507,8 @@ static bool open_family(search *h, family *f) {
 
 static bool visit(void *context, const sm_plan *plan) {
     search *h = context;
-    family f = {.plan = plan};
-    if (open_family(h, &f)) each_batch(h, &f);
+    family f;
+    if (open_family(h, &f, plan)) each_batch(h, &f);
     if (h->front.failed || h->late.failed || h->places->failed) h->status = sm_fail_memory(&h->err);
     return h->status == SM_OK;
 }
@@ -485,18 +532,22 @@ sm_status search_start(const sm_serve_job *job, const sm_calibration *calibratio
     h->best_ttft_s = h->least_bytes = INFINITY;
     h->places = sm_arena_alloc(arena, sizeof *h->places);
     h->first = sm_arena_array(arena, MAX_ORDERS, sizeof *h->first);
+    h->like = sm_arena_array(arena, MAX_ORDERS, sizeof *h->like);
     h->floor = sm_arena_array(arena, FLOORS, sizeof *h->floor);
-    if (!slices || !h->places || !h->first || !h->floor) return sm_fail_memory(err);
+    if (!slices || !h->places || !h->first || !h->like || !h->floor) return sm_fail_memory(err);
     h->places->arena = arena;
     h->slice = slices;
     h->slices = slices_of(job->system, least, most, slices);
     char why[256];
+    sm_plan any = o->fixed;
     if (sm_plan_refuse_dims(&o->fixed, job->system, why, sizeof why))
         return sm_fail(err, SM_BAD_INPUT, "%s", why);
+    sm_status status = sm_plan_spaces_take(o->space, &any, err);
+    if (status) return status;
     if (h->slices == 0)
         return sm_fail(err, SM_NEGATIVE, "%s has no slice of %d to %d chips", job->system->text,
                        least, most);
-    sm_status status = sm_serve_new(job, &h->s, err);
+    status = sm_serve_new(job, &h->s, err);
     if (status != SM_OK) return status;
     if (calibration) sm_serve_set_calibration(h->s, calibration);
     h->s->memo = work_memo_new(arena, head_piece(h->s) + 1, job->system->chips);
@@ -561,7 +612,7 @@ static bool quickest_place(search *h, family *f, double batch, found *out) {
     resize(h, f, batch, work);
     list_places(h, f);
     for (int i = 0; i < h->places->n; i++) {
-        if (!time_step(h, f, i, batch, work, &t)) continue;
+        if (h->like[i].first < i || !time_step(h, f, i, batch, work, &t)) continue;
         point_load load = {.tpot_s = limit_time(h, &t.step) / t.tokens};
         bool first_one = !(out->batch > 0) || h->o->brute;
         if (!first_one && token_s(h, f, batch, load.tpot_s) >= out->tpot_s) continue;
@@ -583,11 +634,11 @@ static void refine_late(search *h) {
     if (h->late.n > 0) qsort(h->late.point, h->late.n, sizeof *h->late.point, by_tokens);
     for (size_t i = 0; i < h->late.n && h->status == SM_OK; i++) {
         const found *late = &h->late.point[i];
-        family f = {.plan = &late->plan};
+        family f;
         found from;
         if (frontier_beats(&h->front, late->tpot_s, late->per_chip)) continue;
         search_slice(h, h->at = late->slice);
-        if (!open_family(h, &f)) continue;
+        if (!open_family(h, &f, &late->plan)) continue;
         for (double batch = late->batch; batch >= 1; batch = floor(0.5 * batch)) {
             double least_s = token_s(h, &f, batch, floor_tpot(h, &f, batch, least_of(h)));
             if (!h->o->brute && batch > 1 && least_s > h->o->tpot_s) continue;

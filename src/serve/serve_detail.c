@@ -195,14 +195,12 @@ static sm_status detail_turns(sm_serve *s, const sm_plan *plan, double batch, sm
 
 /* ---- the whole ---- */
 
-sm_status sm_serve_detail_of(sm_serve *serve, const sm_plan *plan, double batch, sm_arena *arena,
+sm_status sm_serve_detail_of(sm_serve *serve, const sm_serve_point *point, sm_arena *arena,
                              sm_serve_detail *detail, sm_error *err) {
     step x;
-    memset(detail, 0, sizeof *detail);
-    sm_serve_point *p = &detail->point;
-    sm_status status = sm_serve_point_of(serve, plan, batch, p, err);
-    if (status != SM_OK) return status;
-    status = point_step(serve, p, false, &x, err);
+    *detail = (sm_serve_detail){.point = *point};
+    const sm_serve_point *p = &detail->point;
+    sm_status status = point_step(serve, p, false, &x, err);
     if (status == SM_OK) status = list_step(&x, arena, &detail->prefill, err);
     for (int i = 0; status == SM_OK && i < x.v->pieces; i++)
         for (int k = 0; k < x.v->piece[i].ops && x.v->piece[i].encodes; k++)
@@ -210,7 +208,7 @@ sm_status sm_serve_detail_of(sm_serve *serve, const sm_plan *plan, double batch,
                 detail->encoder_positions = x.v->piece[i].op[k].positions;
     if (status == SM_OK) status = point_step(serve, p, true, &x, err);
     if (status == SM_OK) status = list_step(&x, arena, &detail->decode, err);
-    if (status == SM_OK) status = detail_turns(serve, &p->plan, batch, detail, err);
+    if (status == SM_OK) status = detail_turns(serve, &p->plan, p->batch, detail, err);
     if (status != SM_OK) return status;
     detail->why = explain_point(serve, p, arena, err);
     if (!detail->why) return sm_fail_memory(err);

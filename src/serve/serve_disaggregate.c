@@ -57,8 +57,10 @@ static sm_status open_worker(const sm_serve_job *job, const sm_calibration *cali
     return status;
 }
 
-/* The replicas, of which s is one, under the requests as they come. */
-static sm_status load_fleet(sm_serve *s, double requests_per_s, sm_fleet *f, sm_error *err) {
+/* The replicas, of which s is one, under the requests as they come; those that miss the limits
+ * (NULL: none) may have INFINITY to the first token. */
+static sm_status load_fleet(sm_serve *s, double requests_per_s, const sm_serve_search_options *o,
+                            sm_fleet *f, sm_error *err) {
     sm_load_times times;
     const sm_engines one = {.decode = s,
                             .prefill = s,
@@ -67,7 +69,10 @@ static sm_status load_fleet(sm_serve *s, double requests_per_s, sm_fleet *f, sm_
                             .n = f->replicas,
                             .prefill_n = f->replicas,
                             .most_running = f->point.batch};
-    const sm_load load = {.kind = SM_LOAD_OPEN, .requests = requests_per_s};
+    const sm_load load = {.kind = SM_LOAD_OPEN,
+                          .requests = requests_per_s,
+                          .most_ttft_s = o ? o->ttft_s : 0,
+                          .most_tpot_s = o ? o->tpot_s : 0};
     sm_status status = sm_serve_load(&one, &load, false, &times, err);
     if (status) return status;
     f->ttft_s = times.ttft_s;
@@ -113,19 +118,22 @@ static sm_status settle_fleet(sm_serve *s, const sm_serve_search_options *o, dou
                               double requests_per_s, sm_fleet *f, sm_error *err) {
     enum { MOST_ENLARGED = 5 }; /* a thousand times */
     double too_few = 0, larger_by = 1.25;
-    sm_status status = load_fleet(s, requests_per_s, f, err);
+    sm_status status = load_fleet(s, requests_per_s, o, f, err);
     const sm_fleet first = *f;
     for (int k = 0; status == SM_OK && k < MOST_ENLARGED && !holds(&s->job, f, o); k++) {
         too_few = f->replicas;
         set_replicas(f, ceil(f->replicas * larger_by), usd, requests_per_s);
-        status = load_fleet(s, requests_per_s, f, err);
+        status = load_fleet(s, requests_per_s, o, f, err);
         larger_by *= larger_by;
     }
-    if (!holds(&s->job, f, o)) *f = first; /* more do not help */
+    if (status == SM_OK && !holds(&s->job, f, o)) { /* more do not help */
+        *f = first;
+        return load_fleet(s, requests_per_s, NULL, f, err);
+    }
     while (status == SM_OK && too_few > 0 && holds(&s->job, f, o) && f->replicas - too_few > 1) {
         sm_fleet fewer = *f;
         set_replicas(&fewer, floor((too_few + f->replicas) / 2), usd, requests_per_s);
-        status = load_fleet(s, requests_per_s, &fewer, err);
+        status = load_fleet(s, requests_per_s, o, &fewer, err);
         if (holds(&s->job, &fewer, o)) *f = fewer;
         else too_few = fewer.replicas;
     }
@@ -142,7 +150,7 @@ static sm_status settle_replica(sm_serve *s, const sm_serve_search_options *o, d
     f->utilisation = 0;
     for (int i = 0; i <= HALVINGS && !status && low < most; i++) {
         at.utilisation = i ? 0.5 * (low + high) : high;
-        status = load_fleet(s, at.utilisation * f->requests_per_s_per_replica, &at, err);
+        status = load_fleet(s, at.utilisation * f->requests_per_s_per_replica, o, &at, err);
         if (holds(&s->job, &at, o)) *f = at;
         *(holds(&s->job, &at, o) ? &low : &high) = at.utilisation;
     }
@@ -209,10 +217,16 @@ static sm_status try_points(const sm_serve_job *job, const sm_calibration *calib
     return status;
 }
 
-/* The point of a fleet by itself, first tokens too. */
+/* The point of a fleet by itself, first tokens too: the answer, if given, may have it. */
 static sm_status fill_replica(const sm_serve_job *job, const sm_calibration *calibration,
-                              sm_fleet *f, sm_error *err) {
+                              const sm_serve_result *answer, sm_fleet *f, sm_error *err) {
     sm_serve *s = NULL;
+    for (size_t i = 0; answer && i < answer->n; i++) {
+        const sm_serve_point *p = &answer->point[i];
+        bool same = is_same_kind(p, &f->point) && !(p->batch < f->point.batch) &&
+                    !(p->batch > f->point.batch);
+        if (same) return f->point = *p, SM_OK;
+    }
     const sm_plan plan = f->point.plan;
     sm_status status = open_worker(job, calibration, f->point.chips, &s, err);
     if (!status) status = sm_serve_point_of(s, &plan, f->point.batch, &f->point, err);
@@ -245,7 +259,7 @@ sm_status sm_serve_fleet(const sm_serve_job *given, const sm_calibration *calibr
         status = search_points(job, calibration, &any_first, true, arena, &result, err);
         if (!status) status = try_points(job, calibration, &o, &result, requests_per_s, fleet, err);
     }
-    if (!status && fleet->replicas > 0) status = fill_replica(job, calibration, fleet, err);
+    if (!status && fleet->replicas > 0) status = fill_replica(job, calibration, answer, fleet, err);
     sm_arena_free(arena);
     return status;
 }

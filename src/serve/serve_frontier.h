@@ -38,7 +38,13 @@ typedef struct search {
     int slices, at, on; /* slice[at] is looked at, slice[on] under s; -1: the whole system */
     placements *places; /* of the degrees under way */
     prefill *first;     /* on each of them; not known: 0 */
-    step_floor *floor;  /* of prompts, by seq: alone and beside decoding */
+    struct like {
+        uint64_t key; /* of the lines of its collectives */
+        int first;    /* that has the same */
+        bool timed;
+        double alone_s; /* of a step of the batch under way */
+    } * like;
+    step_floor *floor; /* of prompts, by seq: alone and beside decoding */
     frontier front;
     frontier
         late; /* plans whose batches of powers of two stop short of the limit per token: the last

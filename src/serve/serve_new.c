@@ -59,7 +59,10 @@ static sm_status build_piece(sm_serve *s, variant *v, int index, sm_error *err) 
         else p->op[p->ops++] = fused_of(&p->part, i);
     }
     p->encodes = p->ops > 0;
-    for (int i = 0; i < p->ops; i++) p->encodes &= is_encoding(&p->op[i]);
+    for (int i = 0; i < p->ops; i++) {
+        op_describe(&p->part, &p->op[i]);
+        p->encodes &= is_encoding(&p->op[i]);
+    }
     if (status == SM_OK) find_tokens(p);
     return status;
 }

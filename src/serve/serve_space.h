@@ -22,6 +22,9 @@ typedef struct fused {
     /* Positions and keys of an encoder, whose number is its own: 1 where they are those of the
      * sequence. What runs over them does so once for each request, as it begins. */
     int positions, keys;
+    bool keyed;               /* some size of it grows with the keys */
+    bool streams, multiplies; /* what it has, but for weights, each token has alone: streaming work,
+                                 or a matmul */
 } fused;
 static inline bool is_encoding(const fused *f) { return f->positions > 1; }
 typedef struct piece {
@@ -95,6 +98,8 @@ static inline double expert_groups(const sm_degrees *d) {
 /* The curve of a collective over these axes; hash: of the placement. */
 const sm_timed_curve *curve_of(sm_serve *s, const sm_placement *at, uint64_t hash, sm_collective op,
                                sm_axes axes, bool ragged);
+/* Of its lines. */
+uint64_t curve_hash(sm_serve *s, const sm_placement *at, uint64_t hash, const sm_comm *c);
 void curves_forget(sm_serve *s);                 /* of another system or calibration */
 uint64_t placement_hash(const sm_placement *at); /* of what lies where */
 
@@ -169,7 +174,8 @@ typedef struct op_floor {
 } op_floor;
 void op_least(const step *x, int index, const sm_work *w, const fused *f, op_floor *out);
 double reached_share(const step *x, const sm_layer_kind *kind, double rows);
-bool op_is_keyed(const sm_work *w); /* some size of it grows with the keys */
+bool op_is_keyed(const sm_work *w);
+void op_describe(const sm_partition *part, fused *f);
 /* The whole mesh's sequences, queries and held keys of a group in a layer of this kind (NULL:
  * none).
  */
@@ -377,6 +383,7 @@ typedef struct step_floor {
     bool made;
     int decoding;
     sm_plan plan;
+    const layout *layout; /* of `least`; NULL: there is none */
     step x;
     step_least least;
 } step_floor;

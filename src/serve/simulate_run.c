@@ -38,11 +38,11 @@ static double sum_between(const sim_path *p, point a, point b) {
 
 /* Seconds of the first k steps: exact where step_s is linear between the ends of a piece, pieces
  * being halved until their middle lies within 1e-7 of the line. NaN when a step has no price. */
-static double path_seconds(const sim_path *p, double k) {
+static double path_seconds(sim_path *p, double k) {
     if (k < 1.0) return 0.0;
-    point first = at(p, 0.0);
-    if (k < 2.0) return first.seconds;
-    return sum_between(p, first, at(p, k - 1.0));
+    if (!(p->first_s > 0.0)) p->first_s = at(p, 0.0).seconds;
+    if (k < 2.0) return p->first_s;
+    return sum_between(p, (point){0.0, p->first_s}, at(p, k - 1.0));
 }
 
 /* The next number of steps to try between two that take too little and enough: where a line between
@@ -55,10 +55,10 @@ static double guess(double low, double low_s, double high, double high_s, double
     return fmin(fmax(k, low + 1.0), high - 1.0);
 }
 
-/* The least number of steps in 1..most that take at least `seconds`; most when none does. *taken:
- * the seconds of so many. */
-static double path_steps(const sim_path *p, double most, double seconds, double *taken) {
-    double low = 0.0, low_s = 0.0, high = most, high_s = path_seconds(p, most);
+/* The least number of steps in 1..most, which take most_s, that take at least `seconds`; most when
+ * none does. *taken: the seconds of so many. */
+static double path_steps(sim_path *p, double most, double most_s, double seconds, double *taken) {
+    double low = 0.0, low_s = 0.0, high = most, high_s = most_s;
     if (isnan(high_s) || high_s < seconds) low = high;
     for (int tried = 0; high - low > 1.0; tried++) {
         double k = guess(low, low_s, high, high_s, seconds, tried);
@@ -123,6 +123,7 @@ sm_status sim_start_run(sim_simulation *s, sim_replica *r, int64_t steps) {
     run->start_s = s->totals.now_s;
     run->delay_s = r->delay_s;
     run->steps = (double)steps;
+    run->seconds = seconds;
     run->end_s = run->start_s + run->delay_s + seconds;
     run->may_shorten = steps > 1;
     r->delay_s = 0.0;
@@ -136,7 +137,8 @@ void sim_shorten(sim_simulation *s, sim_replica *r) {
     double begun = run->start_s + run->delay_s, taken = 0.0;
     if (isinf(run->end_s) || !run->may_shorten) return;
     double passed = s->totals.now_s - begun;
-    run->steps = path_steps(&run->path, run->steps, passed > 0.0 ? passed : 0.0, &taken);
+    run->steps =
+        path_steps(&run->path, run->steps, run->seconds, passed > 0.0 ? passed : 0.0, &taken);
     run->end_s = fmax(begun + taken, s->totals.now_s);
     run->may_shorten = false;
     sim_event_changed(s, r);

@@ -13,6 +13,7 @@ typedef struct sim_path {
     const sm_engine *engine;
     double n, cached, cached_growth;           /* a step */
     double prefill, attended, attended_growth; /* a step */
+    double first_s;                            /* of the first step; not known: 0 */
 } sim_path;
 
 /* ---- sequences (decoding.c) ---- */
@@ -70,8 +71,8 @@ typedef struct sim_part { /* of a prompt that a step takes */
     int64_t tokens;
 } sim_part;
 typedef struct sim_run {
-    double start_s, delay_s; /* delay: swaps and loads from the host before the first step */
-    double steps, end_s;     /* end: HUGE_VAL when idle */
+    double start_s, delay_s;      /* delay: swaps and loads from the host before the first step */
+    double steps, seconds, end_s; /* seconds: of all as planned; end: HUGE_VAL when idle */
     sim_path path;
     bool may_shorten; /* an arrival may want to come in before its end */
 } sim_run;

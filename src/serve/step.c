@@ -144,14 +144,13 @@ int step_ops(const step *x, int index, step_op *out) {
     int n = 0;
     for (int i = 0; i < p->ops; i++) {
         const sm_work *w = &p->part.work[p->op[i].first];
-        bool attends = latent && (w->function == SM_FUNCTION_ABSORBED || op_is_keyed(w));
+        bool attends = latent && (w->function == SM_FUNCTION_ABSORBED || p->op[i].keyed);
         bool alone = prefill && (attends || op_scans(p, &p->op[i]));
         out[n++] = (step_op){&p->op[i], alone ? STEP_DECODING : STEP_WHOLE};
     }
     for (int i = 0; prefill && i < prefill->ops; i++) {
         const fused *f = &prefill->op[i];
-        bool attends = latent && op_is_keyed(&prefill->part.work[f->first]);
-        if (attends || op_scans(prefill, f)) out[n++] = (step_op){f, STEP_PROMPTS};
+        if ((latent && f->keyed) || op_scans(prefill, f)) out[n++] = (step_op){f, STEP_PROMPTS};
     }
     return n;
 }

@@ -205,15 +205,26 @@ double step_least_s(const step_least *f, const step *x, least_kind kind) {
 sm_status step_floor_s(step_floor *f, sm_serve *s, const sm_plan *plan, const sm_step_batch *batch,
                        placements *any, least_kind kind, double *seconds, sm_error *err) {
     if (!f->made || f->decoding != step_decoding(batch)) {
+        const sm_plan before = f->plan;
+        const variant *v = f->x.v, *prefill = f->x.prefill;
+        bool same = f->layout == any->layout;
         f->decoding = step_decoding(batch);
         f->plan = *plan;
         sm_plan_settle(&f->plan, &s->model);
+        f->layout = NULL;
         sm_status status = step_unplaced(s, &f->plan, batch, &f->x, err);
         if (status != SM_OK) return status;
-        step_least_of(&f->x, any, &f->least);
+        /* Choices of the same degrees often differ in caches alone, which prompts have none of. */
+        for (int i = 0; i < SM_PLAN_DEGREES; i++)
+            same = same && sm_plan_degree_of(&f->plan, i) == sm_plan_degree_of(&before, i);
+        same =
+            same && f->plan.gathered == before.gathered && v == f->x.v && prefill == f->x.prefill;
+        if (!same) step_least_of(&f->x, any, &f->least);
+        f->layout = any->layout;
         f->made = true;
+    } else {
+        step_resize(&f->x, batch);
     }
-    step_resize(&f->x, batch);
     *seconds = step_least_s(&f->least, &f->x, kind);
     return SM_OK;
 }

@@ -304,14 +304,9 @@ sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_
     char why[256];
     if (sm_plan_refuse_dims(&own.fixed, &train->system, why, sizeof why))
         return sm_fail(err, SM_BAD_INPUT, "%s", why);
-    int spaces = 0, usual = 0;
     train_take(train, train->part ? train->whole.chips : train->system.chips);
-    for (const sm_plan_space *space = own.space; space; space = space->next, spaces++)
-        usual += space->limits.usual_order;
-    if (spaces > SM_MOST_SPACES)
-        return sm_fail(err, SM_BAD_INPUT, "%d spaces of plans are given, %d are the most", spaces,
-                       SM_MOST_SPACES);
-    if (spaces && usual == spaces) own.fixed.given |= 1ull << SM_PLAN_ORDER;
+    s = sm_plan_spaces_take(own.space, &own.fixed, err);
+    if (s) return s;
     plan_search h = {.options = &own, .train = train, .effort.optimal = true};
     h.effort.least_memory_bytes = h.unseen = HUGE_VAL;
     if (own.seconds > 0) h.until_s = start + own.seconds;

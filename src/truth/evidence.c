@@ -36,13 +36,12 @@ void sm_evidence_layout(const sm_plan *plan, bool experts, char out[SM_EVIDENCE_
         snprintf(out + used, SM_EVIDENCE_LAYOUT - used, "w");
 }
 
-/* Whether the layouts of a range, its last part, are told, and this one is not among them. */
-static bool is_other_layout(const char *range, const sm_plan *plan, bool experts) {
-    char layout[SM_EVIDENCE_LAYOUT];
-    const char *word = plan ? strstr(range, "layouts ") : NULL;
-    if (!word) return false;
-    sm_evidence_layout(plan, experts, layout);
+/* Whether the layouts of a range, its last part, are told, and this one (if any) is not among them.
+ */
+static bool is_other_layout(const char *range, const char *layout) {
     size_t n = strlen(layout);
+    const char *word = n > 0 ? strstr(range, "layouts ") : NULL;
+    if (!word) return false;
     for (word = strchr(word, ' '); word; word = strchr(word + 1, ' '))
         if (strncmp(word + 1, layout, n) == 0 && (!word[1 + n] || word[1 + n] == ' ')) return false;
     return true;
@@ -50,10 +49,9 @@ static bool is_other_layout(const char *range, const sm_plan *plan, bool experts
 
 /* Sources leave sizes open, and count the layer that predicts tokens or do not. */
 #define ALIKE 0.03
-static bool shares_constants(const sm_chip *a, const sm_chip *b) {
-    const sm_calibration *own = sm_calibration_of(a);
-    return own == sm_calibration_of(b) && sm_calibration_is_own(own, a) &&
-           sm_calibration_is_own(own, b);
+static bool shares_constants(const sm_chip *a, const sm_chip *b, const sm_calibration *of_b) {
+    return sm_calibration_of(a) == of_b && sm_calibration_is_own(of_b, a) &&
+           sm_calibration_is_own(of_b, b);
 }
 
 static const char *type_words(sm_dtype type) {
@@ -113,12 +111,13 @@ static double rank_of(const sm_evidence_question *q, const sm_evidence_near *n, 
  * times as strong, say nothing of it. */
 #define NEAR 2.3
 #define SAYS_NOTHING 10.0 /* further than all that does */
+enum { MACHINES = 128 };  /* of more the last are looked at again and again */
 typedef struct machine {
     const char *name;
     bool same, same_constants, near;
     double far;
 } machine;
-static machine machine_of(const char *name, const sm_chip *asked) {
+static machine machine_of(const char *name, const sm_chip *asked, const sm_calibration *its) {
     machine m = {.name = name, .same = strcmp(name, asked->name) == 0, .far = 0.3};
     const sm_chip *chip = sm_chip_find(name, strlen(name));
     double peak =
@@ -126,7 +125,7 @@ static machine machine_of(const char *name, const sm_chip *asked) {
     double memory =
         chip ? ratio(chip->memory_bytes_per_s.value, asked->memory_bytes_per_s.value) : 0.0;
     m.near = chip && chip->fabric == asked->fabric && fmax(peak, memory) < NEAR;
-    m.same_constants = m.same || (chip && shares_constants(chip, asked));
+    m.same_constants = m.same || (chip && shares_constants(chip, asked, its));
     if (m.same) m.far = 0.0;
     else if (chip)
         m.far = (m.same_constants ? 0.001 : 0.01) + 0.02 * (peak + memory) +
@@ -149,7 +148,7 @@ static double model_apart(const sm_evidence_question *q, double params, const sm
 }
 
 static double look(const sm_evidence_question *q, const sm_evidence_apart *a, double params,
-                   const machine *on, sm_evidence_near *n) {
+                   const char *layout, const machine *on, sm_evidence_near *n) {
     const sm_evidence *e = n->of;
     bool other_kind = false;
     const double experts = experts_of(q->model), spare = fabs(e->experts - experts);
@@ -163,7 +162,7 @@ static double look(const sm_evidence_question *q, const sm_evidence_apart *a, do
     const char *type = type_words(q->type);
     sm_range_outside(n->of->range, q->size, q->sizes, n->beyond, sizeof n->beyond);
     if (!strstr(n->of->types, type)) add_beyond(n, type);
-    if (is_other_layout(n->of->range, q->plan, experts_of(q->model) > 0)) add_beyond(n, "layout");
+    if (is_other_layout(n->of->range, layout)) add_beyond(n, "layout");
     double sizes = n->beyond[0] ? a->sizes : 0.0;
     double model = n->same_model ? 0.0 : model_apart(q, params, a, n, &other_kind);
     double chips = n->same_constants ? 0.0 : a->chip;
@@ -187,13 +186,16 @@ size_t sm_evidence_find_in(const sm_evidence *line, size_t n, const sm_evidence_
     enum { MOST = 64 };
     double far[MOST], params = sm_model_params(q->model).total;
     machine on = {.name = ""};
+    const sm_calibration *its = sm_calibration_of(q->chip);
     size_t found = 0;
+    char layout[SM_EVIDENCE_LAYOUT] = "";
+    if (q->plan) sm_evidence_layout(q->plan, experts_of(q->model) > 0, layout);
     if (room > MOST) room = MOST;
     for (size_t i = 0; i < n; i++) {
         sm_evidence_near now = {.of = &line[i]};
         if (now.of->use != q->use || (now.of->software[0] == 0) != !q->software) continue;
-        if (strcmp(on.name, now.of->chip) != 0) on = machine_of(now.of->chip, q->chip);
-        double how = look(q, apart, params, &on, &now);
+        if (strcmp(on.name, now.of->chip) != 0) on = machine_of(now.of->chip, q->chip, its);
+        double how = look(q, apart, params, layout, &on, &now);
         size_t at = found < room ? found++ : room;
         if (at == room && (room == 0 || far[--at] <= how)) continue;
         for (; at > 0 && far[at - 1] > how; at--) far[at] = far[at - 1], near[at] = near[at - 1];

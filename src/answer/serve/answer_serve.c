@@ -177,9 +177,9 @@ static sm_status price_one(sm_serve_asked *q, sm_serve **serve, sm_serving_found
     sm_status status = sm_serve_open(q, sm_plan_chips(&q->search.fixed), serve, err);
     if (status) return status;
     if (q->in.concurrency > 0.0) status = sm_serve_in_flight(q, *serve, err);
-    if (!status)
-        status =
-            sm_serve_detail_of(*serve, &q->search.fixed, q->search.batch, q->arena, detail, err);
+    sm_serve_point p;
+    if (!status) status = sm_serve_point_of(*serve, &q->search.fixed, q->search.batch, &p, err);
+    if (!status) status = sm_serve_detail_of(*serve, &p, q->arena, detail, err);
     if (status) return sm_question_blame(&q->in.plan, status, err);
     *result = (sm_serve_result){.n = 1, .point = &detail->point, .space = 1, .evaluated = 1};
     a->detail = detail;
@@ -208,7 +208,7 @@ static sm_status search(sm_serve_asked *q, sm_serve **serve, sm_serving_found *a
     if (!detail) return sm_fail_memory(err);
     a->detail = detail;
     if (status) return status;
-    return sm_serve_detail_of(*serve, &a->best->plan, a->best->batch, q->arena, detail, err);
+    return sm_serve_detail_of(*serve, a->best, q->arena, detail, err);
 }
 
 /* ---- beyond one replica ---- */
