@@ -219,7 +219,7 @@ static void batches_page(sm_report *r, const sm_serving_found *a) {
         const sm_serve_point *p = &a->batch[i];
         const char *cell[SM_PAGE_COLUMNS] = {sm_serve_batch_words(r, p->batch),
                                              sm_show_seconds(r, p->tpot_s[1])};
-        double prefills_s = p->tpot_s[1] - p->tpot_alone_s[1];
+        double prefills_s = fmax(0, p->tpot_s[1] - p->tpot_alone_s[1]);
         cell[2] = sm_show_seconds(r, alone ? p->tpot_s[0] : prefills_s);
         step_row(r, t, cell, scans ? 2 : 3, &p->decode, scans,
                  sm_show_number(r, p->tokens_per_s_per_chip));
