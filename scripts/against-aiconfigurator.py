@@ -78,16 +78,27 @@ def errors_of(path, answers):
                 yield row["id"], part["quantity"], figures[part["quantity"]](answer) / part["measured"] - 1, part["error"]
 
 
+def left_out_of(path):
+    """Of each row and quantity the errors where its configuration, and where all of its source, had no part in the fit."""
+    if path is None:
+        return {}
+    with open(path, newline="") as table:
+        rows = csv.DictReader(table, delimiter="\t")
+        return {(r["id"], r["quantity"]): (float(r["own_configuration"]), float(r["own_source"])) for r in rows}
+
+
 def compare(answers_path, validate_path, left_out_path=None):
-    answers = {a["id"]: a for a in csv.DictReader(open(answers_path, newline=""))}
-    asked, refused = len(answers), sum(not a["tpot_ms"] for a in answers.values())
-    print(f"{asked} rows asked, {refused} refused by AIConfigurator")
-    found = list(errors_of(validate_path, answers))
+    with open(answers_path, newline="") as table:
+        answers = {a["id"]: a for a in csv.DictReader(table)}
+    print(f"{len(answers)} rows asked, {sum(not a['tpot_ms'] for a in answers.values())} refused by AIConfigurator")
+    found, left_out = list(errors_of(validate_path, answers)), left_out_of(left_out_path)
     for quantity, name in (("tpot_s", "time per token"), ("token_s", "throughput"), ("ttft_s", "first token")):
-        theirs = [abs(t) for _, q, t, _ in found if q == quantity]
-        ours = [abs(o) for _, q, _, o in found if q == quantity]
-        if theirs:
-            print(f"{name}: {len(theirs)} rows, AIConfigurator {statistics.median(theirs):.1%}, scalemodel {statistics.median(ours):.1%}")
+        rows = [(theirs, ours, *left_out.get((row, quantity), ())) for row, q, theirs, ours in found if q == quantity]
+        rows = [r for r in rows if not left_out or len(r) == 4]
+        if rows:
+            medians = [statistics.median(abs(e) for e in column) for column in zip(*rows)]
+            words = ("AIConfigurator", "scalemodel in sample", "configuration left out", "source left out")
+            print(f"{name}: {len(rows)} rows, " + ", ".join(f"{w} {m:.1%}" for w, m in zip(words, medians)))
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ static void drop_saved(sm_stage *s, sm_pass_saved **saved) {
 void sm_stage_free(sm_stage *s) {
     if (s->layer) forget_gradients(s);
     for (int i = 0; s->saved && i < s->layers * s->microbatches; i++) drop_saved(s, &s->saved[i]);
-    for (int i = 0; i < s->layers; i++)
+    for (int i = 0; s->layer && i < s->layers; i++)
         for (int k = 0; k < SM_MAX_TENSORS; k++) stage_drop(s, &s->layer[i].weight[k]);
     sm_free(s->layer);
     sm_free(s->saved);

@@ -2,6 +2,7 @@
  * otherwise than they lie. */
 #include "spmd_parts.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -455,6 +456,7 @@ static void emit_by_rule(emitter *e, int old, const spmd_rule *r) {
     const sm_module_shape *shape[SPMD_TENSORS];
     int operand[SPMD_TENSORS];
     assignment a;
+    assert(r->operands < r->tensors && r->tensors <= SPMD_TENSORS);
     for (int t = 0; t < r->tensors; t++)
         spmd_project(e->s, r, &r->tensor[t], &e->s->value[r->tensor[t].value].at, list[t]);
     assign(e, r, list, &a);
@@ -524,6 +526,7 @@ static void emit_tuple(emitter *e, int old) {
     for (int o = 0; o < it->operands && !e->s->failed; o++) {
         operand[o] = wanted ? operand_at(e, it->operand[o], &e->s->value[wanted[o]].at)
                             : e->as[it->operand[o]];
+        assert(e->list);
         part[o] = e->list[operand[o]].shape;
     }
     if (!e->s->failed)

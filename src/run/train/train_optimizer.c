@@ -54,7 +54,7 @@ static int nearest(const float *value, int n, float x) {
 
 static void write_block(const train_codes *c, bool second, const float *x, size_t n, uint8_t *code,
                         float *scale) {
-    assert(n <= BLOCK);
+    assert(n <= BLOCK && code);
     *scale = 0;
     for (size_t i = 0; i < n; i++) *scale = fmaxf(*scale, fabsf(x[i]));
     for (size_t i = 0; i < n; i++) {
