@@ -140,7 +140,7 @@ static size_t equals_column(const tree_text *text) {
 
 static const char *attribute_name(tree_attribute_kind kind) {
     static const char *const names[] = {
-#define X(id, name, value) name,
+#define X(id, name, ...) name,
         TREE_ATTRIBUTES(X)
 #undef X
     };

@@ -13,7 +13,7 @@ static void close_to(double value, double expected, double part) {
 
 static sm_serve_detail detailed(sm_serve *serve, const char *text, double batch, sm_arena *arena) {
     sm_error err = {0};
-    sm_serve_detail d;
+    sm_serve_detail d = {.encoder_positions = 0};
     sm_serve_point p;
     sm_plan plan = serve_plan(text);
     if (sm_serve_point_of(serve, &plan, batch, &p, &err) != SM_OK ||

@@ -113,6 +113,13 @@ static void name_arrays(writer *w) {
         bool plain = weight ? !is_taken(w, i) : may_be_made_again(w, w->name[i].base);
         w->name[i].shown = plain ? w->name[i].base : joined(w, w->of->array[i].name);
     }
+    for (int l = 0; l < w->of->lines; l++) /* what is carried on goes by the name of its state */
+        for (int s = 0; s < l && w->of->line[l].op == SM_OPERATOR_CARRY; s++) {
+            array_name *carried = &w->name[w->of->line[l].result[0].array];
+            const array_name *state = &w->name[w->of->line[s].result[0].array];
+            if (w->of->line[s].op == SM_OPERATOR_STATE && strcmp(state->base, carried->base) == 0)
+                carried->shown = state->shown;
+        }
 }
 
 /* Arrays of other pieces go by the names that those print: embedding.w. */

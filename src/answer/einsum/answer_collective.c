@@ -21,8 +21,10 @@ sm_status sm_collective_sizes_read(const sm_source *text, const sm_source *dims,
                                     : sm_range_parse(text, (sm_span){0, text->length},
                                                      SM_RANGE_BYTES, &s->range, err);
     s->bytes = s->range.first;
-    s->points = status ? 1 : sm_range_points(&s->range);
-    if (!s->has_array) return status;
+    if (!s->has_array) {
+        s->points = status ? 1 : sm_range_points(&s->range);
+        return status;
+    }
     if (!status) status = sm_size_sweep_parse(dims, arena, &s->holder, &s->sweep, err);
     s->points = s->sweep.points;
     return status;
