@@ -75,7 +75,7 @@ sm_table *sm_page_table(sm_report *r, const char *title, const char *heads) {
         names[n] = sm_textf(r, "%.*s", (int)(length - unit) - 1, heads + unit + 1);
         heads += length + (heads[length] == '|');
     }
-    sm_table *table = sm_table_new(r->arena, title, n, names, aligns);
+    sm_table *table = units ? sm_table_new(r->arena, title, n, names, aligns) : NULL;
     if (table) table->units = units;
     else r->out_of_memory = true;
     return table;
