@@ -656,7 +656,7 @@ static void a_chip_without_room_is_told_so(void **state) {
     sm_error err = {0};
     random_job_fill(&r, &rng);
     r.system = random_job_system("h100-sxm:1x4");
-    r.system.chip.memory_bytes.value = 1e9;
+    r.system.chip.memory_bytes.value = r.system.chip.driver_memory_bytes.value = 1e9;
     sm_search_options o;
     sm_search_defaults(&o);
     sm_train *train = train_of(&r.job);

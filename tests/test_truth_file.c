@@ -427,9 +427,9 @@ static void suspects_steps(void **state) {
     warns(STEP "H100-SXM-80GB,8,8,32,4096,16384,4096,128,24,3000,8,1,1,1,\n",
           "step_time_s says 24 s, but tokens_per_s_per_chip gives 21.8 s");
     warns(STEP "H100-SXM-80GB,8,8,32,4096,16384,4096,128,24,,8,1,1,1,70000\n",
-          "the peak memory is 75.2 TB, but h100-sxm has 85.9 GB; is it in MiB, or of all chips?");
+          "the peak memory is 75.2 TB, but h100-sxm has 85 GB; is it in MiB, or of all chips?");
     warns(STEP "H100-SXM-80GB,8,8,32,4096,16384,4096,128,24,,8,1,1,1,0.06\n",
-          "the peak memory is 64.4 MB of the 85.9 GB that h100-sxm has; is it a share, or in TiB?");
+          "the peak memory is 64.4 MB of the 85 GB that h100-sxm has; is it a share, or in TiB?");
 }
 
 static void suspects_contradictions(void **state) {

@@ -100,6 +100,8 @@ const sm_chip *sm_chip_at(size_t i);
 const sm_chip *sm_chip_find(const char *name, size_t length);
 /* US dollars an hour for one chip, by the default price; 0 when none is known. */
 double sm_chip_usd_per_hour(const sm_chip *chip);
+/* Bytes of memory that programs can have: what its driver reports, else what the datasheet says. */
+const sm_fact *sm_chip_memory(const sm_chip *chip);
 /* Chips that share a host: at least 1. */
 double sm_chip_host_sharers(const sm_chip *chip);
 /* A chip's share of its host's memory, bytes; 0 when the host's is not known. */

@@ -32,6 +32,10 @@ double sm_chip_host_bytes_per_s_oneway(const sm_chip *chip) {
     return memory > 0 && memory < link ? memory : link;
 }
 
+const sm_fact *sm_chip_memory(const sm_chip *chip) {
+    return chip->driver_memory_bytes.value > 0 ? &chip->driver_memory_bytes : &chip->memory_bytes;
+}
+
 double sm_chip_usd_per_hour(const sm_chip *chip) {
     return chip->prices > 0 ? chip->price[0].usd_per_chip_hour : 0;
 }

@@ -177,11 +177,6 @@ static stage_bytes stage_of(const sm_serve *s, const holding *f, int stage) {
     return b;
 }
 
-double driver_memory(const sm_chip *chip) {
-    const double driver = chip->driver_memory_bytes.value;
-    return driver > 0 ? driver : chip->memory_bytes.value;
-}
-
 /* What may be used is base + share * span. The share of vLLM (gpu_memory_utilization) is of all
  * memory, of SGLang (mem_fraction_static) for weights and cache alone, of TensorRT-LLM
  * (free_gpu_memory_fraction) of what all else leaves. */
@@ -191,11 +186,11 @@ typedef struct allowance {
 
 static allowance allowed(const sm_serve *s, const holding *f, double params) {
     const sm_software *e = s->job.software;
-    const double all = driver_memory(&s->system.chip), own = f->step + f->outside;
+    const double all = sm_chip_memory(&s->system.chip)->value, own = f->step + f->outside;
     const double span = all - f->outside, taken = params + f->gathered + own;
     const double budget = e->budget_of_all > 0 ? e->budget_of_all : e->budget_tokens;
     const double rule = 1 - e->left_bytes_per_token * budget / span;
-    if (!s->starts) return (allowance){0, s->system.chip.memory_bytes.value, 1 - s->reserve};
+    if (!s->starts) return (allowance){0, sm_chip_memory(&s->system.chip)->value, 1 - s->reserve};
     if (e->share_is_of_rest) return (allowance){taken, larger(0, all - taken), e->memory_share};
     if (!e->share_is_static) return (allowance){0, all, e->memory_share};
     return (allowance){own, span, e->memory_share > 0 ? e->memory_share : larger(0, rule)};

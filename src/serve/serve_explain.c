@@ -105,7 +105,8 @@ static void tell_memory(teller *t, sm_why *to, const sm_serve_memory *m) {
     sm_page_leaf(&t->r, w, "activations", m->activations, "B",
                  "the largest op of a step, and logits");
     sm_page_leaf(&t->r, w, "buffers", m->buffers, "B", "gathered weights");
-    sm_page_leaf(&t->r, w, "capacity", m->capacity, "B", t->x->s->system.chip.memory_bytes.source);
+    sm_page_leaf(&t->r, w, "capacity", m->capacity, "B",
+                 sm_chip_memory(&t->x->s->system.chip)->source);
 }
 
 static void tell_first(teller *t, sm_why *to, const sm_serve_point *p) {

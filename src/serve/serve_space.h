@@ -419,8 +419,6 @@ typedef struct holding {
 void find_tokens(piece *piece); /* of its program */
 /* Bytes of a sequence's state that a chip has of one layer of this kind. */
 double state_held(const sm_serve *s, const piece *layer, int kind, const sm_degrees *d);
-/* As the driver reports it; else the datasheet's. */
-double driver_memory(const sm_chip *chip);
 sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holding *out,
                      sm_error *err);
 void holding_memory(const sm_serve *s, const holding *f, double sequences, double step_tokens,

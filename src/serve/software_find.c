@@ -16,7 +16,7 @@ static const sm_software *find(const char *name) {
 
 static bool holds(const sm_software_default *d, const sm_chip *chip, const sm_model *model,
                   bool drafts) {
-    return driver_memory(chip) >= d->memory_at_least && (!d->drafts || drafts) &&
+    return sm_chip_memory(chip)->value >= d->memory_at_least && (!d->drafts || drafts) &&
            (!d->chip || strstr(chip->name, d->chip)) &&
            !(d->not_chip && strstr(chip->name, d->not_chip)) &&
            (!d->family || strcmp(model->family, d->family) == 0);

@@ -280,7 +280,7 @@ static sm_status make_result(const plan_search *h, sm_train *t, sm_arena *arena,
 
 static sm_status nothing_found(const plan_search *h, sm_error *err) {
     char have[32];
-    double memory = h->train->system.chip.memory_bytes.value;
+    double memory = sm_chip_memory(&h->train->system.chip)->value;
     if (h->space > 0 && memory_capacity(h->train) <= 0)
         return sm_fail(err, SM_NEGATIVE,
                        "no plan fits: of the %s of a chip the software takes all for itself",

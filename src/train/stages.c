@@ -228,7 +228,7 @@ static double outside_of(const sm_train *t) {
 
 /* Bytes that arrays can have, or, where the software reports all in use, that there are. */
 static double whole_memory(const sm_train *t) {
-    return t->system.chip.memory_bytes.value - outside_of(t);
+    return sm_chip_memory(&t->system.chip)->value - outside_of(t);
 }
 
 double memory_capacity(const sm_train *t) { return whole_memory(t) * (1 - t->memory_margin); }

@@ -20,7 +20,7 @@ static int least_tensor(const sm_chip *chip, const sm_model *m, const sm_serve_d
     static const double MOST_FULL = 0.7;
     double bytes = sm_model_params(m).total * sm_dtype_bytes(d->weights);
     int tensor = 1;
-    while (2 * tensor <= chips && bytes / tensor > MOST_FULL * chip->memory_bytes.value)
+    while (2 * tensor <= chips && bytes / tensor > MOST_FULL * sm_chip_memory(chip)->value)
         tensor *= 2;
     return tensor;
 }

@@ -191,14 +191,14 @@ static sm_status answer(const asked *a, sm_error *err) {
     if (a->plan) profile_beside_plan(report, &file, a->plan, a->detail, top);
     status = against(q, &file, top, report, err);
     if (!status) status = others(q, &file, report, err);
-    if (!status && p->peak_bytes > p->system->chip.memory_bytes.value) {
+    if (!status && p->peak_bytes > sm_chip_memory(&p->system->chip)->value) {
         sm_report_text(report,
                        p->module->scheduled
                            ? "It does not fit: %s of %s."
                            : "It does not fit in the order of the text: %s of %s. A "
                              "schedule may need less.",
                        sm_show_bytes(report, p->peak_bytes),
-                       sm_show_bytes(report, p->system->chip.memory_bytes.value));
+                       sm_show_bytes(report, sm_chip_memory(&p->system->chip)->value));
         if (p->module->scheduled) return SM_NEGATIVE;
     }
     return status;

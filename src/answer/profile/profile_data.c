@@ -78,7 +78,7 @@ void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows, b
     sm_data *memory = sm_put_object(r, r->data, "memory_bytes");
     sm_put(r, memory, "peak|arguments|results|temporaries|capacity", p->peak_bytes,
            p->argument_bytes, p->result_bytes, p->temporary_bytes,
-           p->system->chip.memory_bytes.value);
+           sm_chip_memory(&p->system->chip)->value);
     if (a->known)
         sm_put(r, sm_put_object(r, memory, "assigned"), "arguments|results|temporaries",
                a->argument_bytes, a->result_bytes, a->temporary_bytes);

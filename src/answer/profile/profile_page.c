@@ -126,8 +126,8 @@ static void memory(sm_report *r, const sm_profile *p) {
     const sm_bar_part parts[] = {{"arguments", p->argument_bytes},
                                  {"results", p->result_bytes},
                                  {"temporaries", p->temporary_bytes}};
-    sm_report_bar(r, "HBM of a device at its fullest", "B", p->system->chip.memory_bytes.value, 3,
-                  parts);
+    sm_report_bar(r, "HBM of a device at its fullest", "B", sm_chip_memory(&p->system->chip)->value,
+                  3, parts);
     const sm_module_assigned *a = &p->module->assigned;
     double temporaries = a->temporary_bytes;
     if (!a->known) return;

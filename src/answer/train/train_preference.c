@@ -120,7 +120,7 @@ static sm_status find_rollout(const sm_train_asked *q, const sm_system *system, 
     const sm_runners engines = {
         .all = q->frameworks, .job = {q->in.model, system, 0}, .use = SM_PLAN_SERVING};
     double usual = system->chip.fabric == SM_FABRIC_SWITCH ? 0.1 : 0;
-    double share = held / system->chip.memory_bytes.value + usual;
+    double share = held / sm_chip_memory(&system->chip)->value + usual;
     const double prompt = fmax(1, floor(q->in.prompt > 0 ? q->in.prompt : q->job.seq / 4));
     sm_serve_job job = {.size = sizeof(sm_serve_job),
                         .model = q->in.model,
@@ -170,14 +170,14 @@ static sm_status place_models(iteration *x, const sm_price_of_plan *price, sm_er
     const sm_chip *chip = &x->q->system->chip;
     double rate = sm_chip_host_bytes_per_s_oneway(chip), host = sm_chip_host_bytes(chip);
     double working = price->memory.total - x->policy.state;
-    double room = chip->memory_bytes.value * (1 - sm_train_margin(x->q));
+    double room = sm_chip_memory(chip)->value * (1 - sm_train_margin(x->q));
     x->rests = x->state + working > room;
     if (!x->rests || (rate > 0 && (host <= 0 || host >= x->state))) return SM_OK;
     return sm_fail(err, SM_NEGATIVE,
                    "the models that take part need %s of each chip, which has %s, and its host "
                    "cannot hold those that wait; a plan with fsdp shards them",
                    sm_show_bytes(x->q->report, x->state + working),
-                   sm_show_bytes(x->q->report, chip->memory_bytes.value));
+                   sm_show_bytes(x->q->report, sm_chip_memory(chip)->value));
 }
 
 /* On the chips that train, engines find room beside its models, or while the host has them,
@@ -259,7 +259,8 @@ static void phases_page(iteration *x, sm_data *object) {
 
 static void memory_lines(iteration *x, sm_data *object) {
     sm_report *r = x->r;
-    double others = x->state - x->policy.state, capacity = x->q->system->chip.memory_bytes.value;
+    double others = x->state - x->policy.state,
+           capacity = sm_chip_memory(&x->q->system->chip)->value;
     sm_put(r, object, "state_bytes|rests_in_host", x->state, x->rests);
     if (x->rests)
         sm_report_text(r,

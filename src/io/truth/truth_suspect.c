@@ -190,7 +190,7 @@ static void suspect_time(truth_warnings *w, const sm_truth_row *row, const sm_ch
 }
 
 static void suspect_memory(truth_warnings *w, const sm_truth_row *row, const sm_chip *chip) {
-    double peak = row->of.training.peak_memory_bytes, has = chip->memory_bytes.value;
+    double peak = row->of.training.peak_memory_bytes, has = sm_chip_memory(chip)->value;
     if (!(has > 0) || isnan(peak)) return;
     const char *printed = sm_show_bytes(&w->r, peak), *room = sm_show_bytes(&w->r, has);
     if (peak > 2 * has)
