@@ -165,7 +165,7 @@ class Answer(Record):
     def plot(self, kind=None):
         """A picture of the answer: the command's own SVG where the verb draws one, else a figure of
         matplotlib. In a notebook it is shown. kind: of train "breakdown" or "memory" (both where it
-        is not given) or "timeline"; of simulate "timeline" too."""
+        is not given), "timeline" or "sensitivity"; of simulate "timeline" too."""
         from . import plots
         return plots.of(self, kind)
 

@@ -27,6 +27,8 @@ class Picture:
         if self.figure and not str(path).endswith(".svg"):
             self.figure.savefig(path)
             return
+        if not str(path).endswith(".svg"):
+            raise ValueError(f"{str(path)!r}: this picture is SVG; expected a name that ends with '.svg'")
         with open(path, "w", encoding="utf-8") as file:
             file.write(self.svg)
 
@@ -40,21 +42,21 @@ def _asked(answer, option):
 def of(answer, kind=None):
     """See Answer.plot."""
     verb = answer.words[0]
-    kinds = {"train": {"breakdown": training, "memory": training, "timeline": timeline},
+    kinds = {"train": {"breakdown": training, "memory": training, "timeline": timeline, "sensitivity": None},
              "simulate": {"timeline": timeline}}.get(verb, {})
     if kind is not None:
         if kind not in kinds:
             known = " or ".join(map(repr, kinds)) or "one picture"
             raise ValueError(f"there is no picture {kind!r} of {verb!r}, which has {known}")
-        return Picture(figure=kinds[kind](answer, kind))
+        return Picture(figure=kinds[kind](answer, kind)) if kinds[kind] else Picture(_asked(answer, "plot").svg)
     if answer.svg:
         return Picture(answer.svg)
+    if verb == "train" and getattr(answer, "plans", None):
+        return Picture(figure=training(answer))
     from . import _verbs
     if any(row["name"] == "plot" for row in _verbs.verb_of(verb)["options"]):
         return Picture(_asked(answer, "plot").svg)
-    if verb != "train":
-        raise ValueError(f"there is no picture of {verb!r}")
-    return Picture(figure=training(answer))
+    raise ValueError(f"there is no picture of {verb!r}")
 
 
 def _figure(**options):

@@ -326,4 +326,7 @@ def test_figures(tmp_path):
     simulated.plot("timeline").save(tmp_path / "timeline.png")
     with pytest.raises(ValueError, match="timeline"):
         piped.plot("nothing")
+    with pytest.raises(ValueError, match="is SVG"):
+        piped.plot("sensitivity").save(tmp_path / "sensitivity.png")
+    assert "10 % more" in piped.plot("sensitivity").svg
     assert all((tmp_path / name).stat().st_size > 5000 for name in ("train.png", "s.png"))
