@@ -148,6 +148,16 @@ static void add_fused(const step *x, int index, const sm_work *w, int works,
     }
 }
 
+/* Of two rows at most src/run pads none: it reads a matrix of single precision for each of them. */
+static void read_for_each_row(const sm_serve *s, sm_work_sizes *at) {
+    enum { FEW = 2 };
+    const double rows = at->product.m, tile = larger(1, s->system.chip.tile_m);
+    if (s->job.dtypes.weights != SM_FP32 || rows > FEW) return;
+    at->bytes *= rows;
+    at->product.m = tile;
+    at->product.n *= rows / tile;
+}
+
 /* Matmuls of one input over the tokens of the step. */
 static op_price matmul(const step *x, int index, const fused *f) {
     const sm_work *w = &x->v->piece[index].part.work[f->first];
@@ -163,6 +173,7 @@ static op_price matmul(const step *x, int index, const fused *f) {
     }
     at.product.batch *= share;
     add_fused(x, index, w, f->n, n, share, rows, &at);
+    if (x->s->job.query_by_query) read_for_each_row(x->s, &at);
     add_kernel(x, w, w->linear ? x->s->job.dtypes.compute : SM_BF16, &at, &p);
     const double k = w->linear && index != head_piece(x->s) ? at.product.k : 0;
     p.expected += k * x->s->kernel.block_scale_s;
