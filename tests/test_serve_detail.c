@@ -250,6 +250,32 @@ static void least_share_is_the_edge(void **state) {
     }
 }
 
+/* Seconds of a decode step on a core, as src/run multiplies. */
+static double decoded_as_run(double batch, bool as_run) {
+    serve_case c;
+    serve_case_fill(&c, "qwen3-0.6b", "cpu-host:1");
+    c.job.dtypes = (sm_serve_dtypes){SM_FP32, SM_FP32, SM_FP32};
+    c.job.prompt = c.job.output = 8; /* little attention, which differs, too */
+    c.job.reserve = 0;
+    c.job.query_by_query = as_run;
+    c.system.chip.flops_per_s[SM_FP32].value = 1e11;
+    c.system.chip.memory_bytes_per_s.value = 4e10;
+    c.system.chip.tile_m = 16; /* that a library pads rows to */
+    sm_serve *serve = serve_case_new(&c);
+    double seconds = serve_point(serve, "tensor=1", batch).decode.expected_s;
+    sm_serve_free(serve);
+    return seconds;
+}
+
+/* One row reads each matrix once, two rows twice, and a row more goes through the product that
+ * pads. */
+static void two_rows_are_read_for_each(void **state) {
+    double one = decoded_as_run(1, true), two = decoded_as_run(2, true);
+    assert_true(one < 0.9 * decoded_as_run(1, false));
+    assert_true(two > 1.7 * one && two < 2.1 * one);
+    assert_true(decoded_as_run(3, true) > 0.95 * decoded_as_run(3, false));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compute_overtakes_weights_at_the_critical_batch),
@@ -261,6 +287,7 @@ int main(void) {
         cmocka_unit_test(advice_is_computed),
         cmocka_unit_test(least_share_is_the_edge),
         cmocka_unit_test(every_allocation_may_fail),
+        cmocka_unit_test(two_rows_are_read_for_each),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -658,32 +658,6 @@ static void refuses(const char *model, const char *system, const char *text, con
     sm_serve_free(serve);
 }
 
-/* Seconds of a decode step on a core, as src/run multiplies. */
-static double decoded_as_run(double batch, bool as_run) {
-    serve_case c;
-    serve_case_fill(&c, "qwen3-0.6b", "cpu-host:1");
-    c.job.dtypes = (sm_serve_dtypes){SM_FP32, SM_FP32, SM_FP32};
-    c.job.prompt = c.job.output = 8; /* little attention, which differs, too */
-    c.job.reserve = 0;
-    c.job.query_by_query = as_run;
-    c.system.chip.flops_per_s[SM_FP32].value = 1e11;
-    c.system.chip.memory_bytes_per_s.value = 4e10;
-    c.system.chip.tile_m = 16; /* that a library pads rows to */
-    sm_serve *serve = serve_case_new(&c);
-    double seconds = serve_point(serve, "tensor=1", batch).decode.expected_s;
-    sm_serve_free(serve);
-    return seconds;
-}
-
-/* One row reads each matrix once, two rows twice, and a row more goes through the product that
- * pads. */
-static void two_rows_are_read_for_each(void **state) {
-    double one = decoded_as_run(1, true), two = decoded_as_run(2, true);
-    assert_true(one < 0.9 * decoded_as_run(1, false));
-    assert_true(two > 1.7 * one && two < 2.1 * one);
-    assert_true(decoded_as_run(3, true) > 0.95 * decoded_as_run(3, false));
-}
-
 static void impossible_plans_are_refused(void **state) {
     refuses("llama-3-8b", "h100-sxm:4", "tensor=8", "the plan takes 8 chips and h100-sxm:4 has 4");
     refuses("llama-3-8b", "h100-sxm:4", "expert=2", "expert=2, but this model has no experts");
@@ -793,7 +767,6 @@ int main(void) {
         cmocka_unit_test(money_follows_throughput),
         cmocka_unit_test(usual_constants_are_those_of_an_engine),
         cmocka_unit_test(eager_steps_wait_for_the_host),
-        cmocka_unit_test(two_rows_are_read_for_each),
         cmocka_unit_test(impossible_plans_are_refused),
         cmocka_unit_test(degrees_below_one_are_refused),
         cmocka_unit_test(states_are_in_the_bound),
