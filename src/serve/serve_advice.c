@@ -132,13 +132,18 @@ static void try_other_chips(advice *a) {
     sm_serve_free(s);
 }
 
+sm_dtype eight_bits_of(const sm_system *system) {
+    bool fp8 = system->chip.flops_per_s[SM_FP8].value > 0 || system->torus_dims == 0;
+    return fp8 ? SM_FP8 : SM_INT8;
+}
+
 sm_status advise_point(const sm_serve *s, const sm_serve_point *point, char *out, size_t size,
                        sm_error *err) {
     advice a = {.s = s, .now = point, .score = 1.02};
-    bool fp8 = s->system.chip.flops_per_s[SM_FP8].value > 0 || s->system.torus_dims == 0;
+    const sm_dtype eight_bits = eight_bits_of(&s->system);
     bool wide = sm_dtype_bytes(s->job.dtypes.weights) > 1;
-    try_dtype(&a, false, fp8 ? SM_FP8 : SM_INT8);
-    try_dtype(&a, true, wide ? (fp8 ? SM_FP8 : SM_INT8) : SM_INT4);
+    try_dtype(&a, false, eight_bits);
+    try_dtype(&a, true, wide ? eight_bits : SM_INT4);
     sm_serve_job more = s->job;
     more.in_flight *= 2;
     try_job(&a, "twice the batch", &more, s->calibration, &point->plan, point->batch * 2);

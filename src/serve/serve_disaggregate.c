@@ -130,7 +130,7 @@ static sm_status settle_fleet(sm_serve *s, const sm_serve_search_options *o, dou
         *f = first;
         return load_fleet(s, requests_per_s, NULL, f, err);
     }
-    while (status == SM_OK && too_few > 0 && holds(&s->job, f, o) && f->replicas - too_few > 1) {
+    while (status == SM_OK && too_few > 0 && f->replicas - too_few > 1) {
         sm_fleet fewer = *f;
         set_replicas(&fewer, floor((too_few + f->replicas) / 2), usd, requests_per_s);
         status = load_fleet(s, requests_per_s, o, &fewer, err);

@@ -166,8 +166,7 @@ static sm_status chips_that_fit(const sm_serve_job *job, const sm_serve_search_o
 /* The widest type of weights with which something fits; the job's own where nothing does. */
 static sm_status weights_that_fit(const sm_serve_job *job, const sm_serve_search_options *o,
                                   sm_dtype *fits, sm_error *err) {
-    const bool fp8 = job->system->chip.flops_per_s[SM_FP8].value > 0;
-    const sm_dtype narrower[] = {fp8 ? SM_FP8 : SM_INT8, SM_INT4};
+    const sm_dtype narrower[] = {eight_bits_of(job->system), SM_INT4};
     sm_serve_job other = *job;
     sm_status status = SM_OK;
     *fits = job->dtypes.weights;

@@ -399,6 +399,9 @@ sm_status point_step(sm_serve *s, const sm_serve_point *point, bool decode, step
                      sm_error *err);
 /* The derivation of a point; NULL when out of memory. */
 sm_why *explain_point(sm_serve *s, const sm_serve_point *point, sm_arena *arena, sm_error *err);
+/* The type of 8 bits that weights and cache would take: floating point, where the chip multiplies
+ * it or engines widen it. */
+sm_dtype eight_bits_of(const sm_system *system);
 /* The one change that helps most; "" when none does. SM_INTERNAL when one could not be priced. */
 sm_status advise_point(const sm_serve *s, const sm_serve_point *point, char *out, size_t size,
                        sm_error *err);
