@@ -732,8 +732,8 @@ static sm_status answer_points(sm_simulate_asked *q, sm_report *r, sm_error *err
     put_question(r, q);
     show_question(r, q);
     sm_table *t = sm_page_table(r, "Operating points",
-                                ">in flight|>tokens/s|>a chip|>TPOT p50|>p99|>TTFT p50|>p99|"
-                                ">request p99|>within SLO");
+                                ">{=}in flight|>tokens/s|>a chip|>{s}TPOT p50|>{s}p99|"
+                                ">{s}TTFT p50|>{s}p99|>{s}request p99|>{%}within SLO");
     sm_data *list = sm_put_array(r, r->data, "points");
     for (int i = 0; i < sm_range_points(&q->in.clients); i++) {
         q->options.concurrency = (double)sm_range_value(&q->in.clients, i);
@@ -743,13 +743,9 @@ static sm_status answer_points(sm_simulate_asked *q, sm_report *r, sm_error *err
         sm_data *point = sm_put_object(r, list, NULL);
         sm_put(r, point, "concurrency", q->options.concurrency);
         put_answer(r, point, q);
-        sm_page_row(r, t, sm_show_exact(r, q->options.concurrency),
-                    sm_show_number(r, s->output_tokens_per_s),
-                    sm_show_number(r, s->output_tokens_per_s_per_chip),
-                    sm_show_seconds(r, s->tpot_s.p50), sm_show_seconds(r, s->tpot_s.p99),
-                    sm_show_seconds(r, s->ttft_s.p50), sm_show_seconds(r, s->ttft_s.p99),
-                    sm_show_seconds(r, s->e2e_s.p99),
-                    limited ? sm_show_percent(r, s->within_slo) : "-");
+        sm_page_row(r, t, q->options.concurrency, s->output_tokens_per_s,
+                    s->output_tokens_per_s_per_chip, s->tpot_s.p50, s->tpot_s.p99, s->ttft_s.p50,
+                    s->ttft_s.p99, s->e2e_s.p99, limited ? s->within_slo : NAN);
     }
     show_evidence(r, q);
     return SM_OK;
