@@ -1,7 +1,7 @@
 /* The constants of training steps: one hierarchical fit of all measured rows, and its errors on
  * rows that had no part in it.
  *
- *   fit-steps [-o FOLDER] [-m MEASURED] [-r ROWS] FILE...
+ *   fit-steps [-o FOLDER] [-m MEASURED] [-r ROWS] [-a AFTER] FILE...
  *
  * The terms of hierarchy.h: what belongs to a chip is learned from every software that ran on it,
  * what belongs to a software from every chip, and a group of few rows stays near those it belongs
@@ -14,7 +14,9 @@
  * Without a software of its own, a question gets benchmarks + fabric + chip ("default"). Errors:
  * each source in turn is left out of the fit, then each tenth of the models (widths in a source).
  * Prints the table, and rows for held-out.csv; -o writes the sections as files of data/calibration;
- * -m what was measured of each model (data/evidence), -r every row with its errors. */
+ * -m what was measured of each model (data/evidence), -r every row with its errors; rows of -a came
+ * after the fit: they teach no constant and are in no figure, but the intervals that are written.
+ */
 #include "evidence.h"
 #include "scalemodel/io.h"
 #include "scalemodel/search.h"
@@ -72,7 +74,7 @@ typedef struct step {
     int cell, source, model, fold[FOLD_KINDS];
     double weight, log_measured;
     double log_params, far; /* of the model; how far from the nearest of its chip in SIZE_OUT */
-    bool large, masked;
+    bool large, masked, after;
     double at, slope[PARAMETERS]; /* residual, and its derivatives by what its cell has */
     double own[FOLD_KINDS], usual[FOLD_KINDS]; /* log expected / measured */
     double log_work;                           /* FLOPs of a chip, causal attention */
@@ -86,6 +88,7 @@ typedef struct fit {
     step *step;
     size_t n;
     names sources, models, fold[FOLD_KINDS];
+    int cells; /* those of rows that are fitted: the first */
     /* of the group being fitted */
     int level, at, free[PARAMETERS], p;
     size_t *index, m;
@@ -294,9 +297,9 @@ static void leave_out(fit *f, fold_kind kind, int fold) {
     for (int g = 0; g < f->h.group[FABRIC].n; g++) touched[FABRIC][g] = true;
     for (size_t i = 0; i < f->n; i++) {
         step *s = &f->step[i];
-        s->masked = is_left_out(f, kind, first, s);
-        for (int l = CHIP; s->masked && l < LEVELS; l++)
-            touched[l][f->h.cell[s->cell].group[l]] = true;
+        bool out = !s->after && is_left_out(f, kind, first, s);
+        s->masked = s->after || out;
+        for (int l = CHIP; out && l < LEVELS; l++) touched[l][f->h.cell[s->cell].group[l]] = true;
     }
     for (int l = CHIP; l < LEVELS; l++)
         for (int g = 0; g < f->h.group[l].n; g++)
@@ -304,13 +307,13 @@ static void leave_out(fit *f, fold_kind kind, int fold) {
     sweep(f, FOLD_SWEEPS, (const bool(*)[MOST_GROUPS])touched);
     predict(f, kind, fold);
     if (kind >= EXPERTS_OUT) measure_far(f, kind, fold);
-    for (size_t i = 0; i < f->n; i++) f->step[i].masked = false;
+    for (size_t i = 0; i < f->n; i++) f->step[i].masked = f->step[i].after;
 }
 
 /* Where kernels outlast their launches no step feels these: they begin where small models do. */
 #define FIRST_LAUNCH 3e-5 /* s */
 static void start_launches(fit *f) {
-    for (int c = 0; c < f->h.cells; c++) {
+    for (int c = 0; c < f->cells; c++) {
         const cell *at = &f->h.cell[c];
         int j = SM_CONSTANT_launch_s;
         if (at->chip->fabric != SM_FABRIC_TORUS)
@@ -322,6 +325,11 @@ static void fit_and_leave_out(fit *f) {
     start_launches(f);
     sweep(f, SWEEPS, NULL);
     predict(f, IN_SAMPLE, -1);
+    for (size_t i = 0; i < f->n; i++) {
+        step *s = &f->step[i];
+        if (!s->after) continue;
+        s->own[SOURCE_OUT] = s->own[IN_SAMPLE], s->usual[SOURCE_OUT] = s->usual[IN_SAMPLE];
+    }
     linearise(f, NULL);
     size_t bytes = sizeof f->h.term;
     step *steps = fit_array(&f->h, f->n, sizeof *steps);
@@ -410,10 +418,11 @@ static void fold_of(fit *f, step *s) {
     s->fold[SIZE_OUT] = name_index(&f->h, &f->fold[SIZE_OUT], key);
 }
 
-static void add_row(fit *f, sm_truth_cases *cases, const sm_truth_row *row, double work,
-                    bool large) {
+static void add_row(fit *f, sm_truth_cases *cases, const sm_truth_row *row, double work, bool large,
+                    bool after) {
     step s = {.row = row, .log_measured = log(row->measured_s), .log_work = log(work)};
     s.large = large && !is_lora(row); /* adapters teach the fit, and count in none of its figures */
+    s.after = s.masked = after;
     sm_error err = {0};
     if (is_apart(row, large)) return;
     if (sm_truth_cases_get(cases, row, &s.c, &err)) fit_stop(&f->h, err.sentence);
@@ -427,7 +436,8 @@ static void add_row(fit *f, sm_truth_cases *cases, const sm_truth_row *row, doub
     s.weight = strcmp(row->of.training.quality, "B") == 0 ? 0.5 : 1.0;
     const sm_model *m = sm_truth_case_model(s.c);
     s.log_params = m ? log(sm_model_params(m).total) : NAN;
-    fold_of(f, &s);
+    for (int k = 0; k < FOLD_KINDS; k++) s.fold[k] = -1;
+    if (!s.after) fold_of(f, &s);
     for (int k = 0; k < FOLD_KINDS; k++) s.own[k] = s.usual[k] = NAN;
     f->step[f->n++] = s;
 }
@@ -448,22 +458,28 @@ static double *work_of(fit *f, const sm_truth *truth) {
     return work;
 }
 
-/* The second file and those after it hold small models, of which a part is enough. */
-static void read_rows(fit *f, int files, char **file) {
+/* The second file and those after it hold small models, of which a part is enough; the last, rows
+ * that came after the fit, where there are some. */
+static void read_rows(fit *f, int files, char **file, const char *after) {
     sm_error err = {0};
+    const int fitted = files;
+    files += after != NULL;
     sm_truth *truth = fit_array(&f->h, (size_t)files, sizeof *truth);
     size_t rows = 0;
     sm_truth_cases *cases = sm_truth_cases_new(true);
     for (int i = 0; i < files; i++) {
-        if (sm_truth_read(file[i], f->h.arena, &truth[i], &err))
-            fprintf(stderr, "fit-steps: %s: %s\n", file[i], err.sentence), exit(2);
+        const char *path = i < fitted ? file[i] : after;
+        if (sm_truth_read(path, f->h.arena, &truth[i], &err))
+            fprintf(stderr, "fit-steps: %s: %s\n", path, err.sentence), exit(2);
         rows += truth[i].n;
     }
     f->step = fit_array(&f->h, rows, sizeof *f->step);
     for (int i = 0; i < files; i++) {
         const double *work = work_of(f, &truth[i]);
-        for (size_t k = 0; k < truth[i].n; k += i == 0 ? 1 : SMALL_EVERY)
-            add_row(f, cases, &truth[i].row[k], work[k], i == 0);
+        bool later = i == fitted;
+        for (size_t k = 0; k < truth[i].n; k += i == 0 || later ? 1 : SMALL_EVERY)
+            add_row(f, cases, &truth[i].row[k], work[k], i == 0, later);
+        if (!later) f->cells = f->h.cells;
     }
     f->index = fit_array(&f->h, f->n, sizeof *f->index);
     f->weight = fit_array(&f->h, f->n, sizeof *f->weight);
@@ -522,8 +538,11 @@ static double cell_median(fit *f, residual_at of, fold_kind kind) {
 }
 
 /* The q-quantile of log measured / expected, n rows of a source counting as n^(3/4), as calibrate
- * counts rows of one width. Of quality A: what rows of less are off by is the fact that they lack
- * as well, which whoever asks knows of his own plan. */
+ * counts rows of one width. Of quality A and B, and of those that came after the fit: whoever asks
+ * is no source of the fit, and what B lacks (clocks, loaders of data) he rarely knows either. */
+static bool teaches_interval(const step *s) {
+    return (s->large || s->after) && strcmp(s->row->of.training.quality, "C") != 0;
+}
 typedef struct weighed {
     double value, weight;
 } weighed;
@@ -536,10 +555,10 @@ static double balanced_quantile(fit *f, residual_at of, fold_kind kind, int with
     int rows[MOST_NAMES] = {0};
     double total = 0.0, below = 0.0;
     size_t n = 0, i = 0;
-    for (size_t k = 0; k < f->n; k++) rows[f->step[k].source] += is_a(&f->step[k]);
+    for (size_t k = 0; k < f->n; k++) rows[f->step[k].source] += teaches_interval(&f->step[k]);
     for (size_t k = 0; k < f->n; k++) {
         const step *s = &f->step[k];
-        if (!is_a(s) || s->source == without || !isfinite(of(s, kind))) continue;
+        if (!teaches_interval(s) || s->source == without || !isfinite(of(s, kind))) continue;
         w[n] = (weighed){-of(s, kind), pow(rows[s->source], -0.25)};
         total += w[n++].weight;
     }
@@ -554,7 +573,7 @@ static bool is_beyond(const fit *f, const step *s) {
     sm_step_sizes low = {HUGE_VAL, HUGE_VAL, HUGE_VAL, HUGE_VAL, false}, high = {.experts = false};
     for (size_t i = 0; i < f->n; i++) {
         const sm_training_row *o = &f->step[i].row->of.training;
-        if (f->step[i].source == s->source ||
+        if (f->step[i].after || f->step[i].source == s->source ||
             f->h.cell[f->step[i].cell].group[CHIP] != f->h.cell[s->cell].group[CHIP])
             continue;
         low.chips = fmin(low.chips, o->chips), high.chips = fmax(high.chips, o->chips);
@@ -635,10 +654,10 @@ static double median_tau(fit *f, residual_at of, fold_kind kind, double apart) {
         if (done[i] || !f->step[i].large) continue;
         for (size_t k = i; k < f->n; k++) {
             const sm_training_row *o = &f->step[k].row->of.training;
-            if (f->step[k].source != f->step[i].source || f->step[k].cell != f->step[i].cell ||
-                o->chips != t->chips || o->model.heads != t->model.heads ||
-                o->seq_len < t->seq_len || o->seq_len > t->seq_len ||
-                strcmp(o->model.name, t->model.name) != 0 ||
+            if (f->step[k].after || f->step[k].source != f->step[i].source ||
+                f->step[k].cell != f->step[i].cell || o->chips != t->chips ||
+                o->model.heads != t->model.heads || o->seq_len < t->seq_len ||
+                o->seq_len > t->seq_len || strcmp(o->model.name, t->model.name) != 0 ||
                 strcmp(o->precision_class, t->precision_class) != 0)
                 continue;
             done[k] = true;
@@ -794,6 +813,7 @@ static bool write_rows(const fit *f, const char *path) {
     for (size_t i = 0; i < f->n; i++) {
         const step *s = &f->step[i];
         const cell *c = &f->h.cell[s->cell];
+        if (s->after) continue;
         fprintf(out, "%s\t%s\t%s\t%s\t%d\t%d", s->row->id, c->chip->name, c->software,
                 s->row->of.training.quality, s->large, s->row->of.training.model.experts);
         for (int k = 0; k < FOLD_KINDS; k++) fprintf(out, "\t%.4f", expm1(s->own[k]));
@@ -852,7 +872,7 @@ static void write_measured(fit *f, const char *path) {
             .size = {t->chips, t->seq_len, t->global_batch_sequences * t->seq_len, NAN},
             .own = {s->own[SOURCE_OUT], NAN},
             .usual = {s->usual[SOURCE_OUT], NAN}};
-        if (list[n].model) n++;
+        if (list[n].model && !s->after) n++;
     }
     sm_evidence_apart apart[2];
     find_apart(f, apart);
@@ -879,7 +899,9 @@ static extent extent_of(fit *f, int chip, int software, residual_at of) {
         const step *s = &f->step[i];
         const sm_training_row *t = &s->row->of.training;
         const cell *c = &f->h.cell[s->cell];
-        if (c->group[CHIP] != chip || (software >= 0 && c->group[SOFTWARE] != software)) continue;
+        if (s->after || (chip >= 0 && c->group[CHIP] != chip) ||
+            (software >= 0 && c->group[SOFTWARE] != software))
+            continue;
         const double value[4] = {t->chips, t->seq_len, t->model.d_model, t->model.layers};
         for (int j = 0; j < 4; j++) {
             e.low[j] = fmin(e.low[j], value[j]);
@@ -911,13 +933,13 @@ static int sources_in(const fit *f) { return f->sources.n; }
 
 static void write_section(fit *f, FILE *out, const cell *c, bool usual) {
     residual_at of = usual ? usual_of : own_of;
-    fold_kind kind = usual ? SOURCE_OUT : MODEL_OUT;
     extent e = extent_of(f, c->group[CHIP], usual ? -1 : c->group[SOFTWARE], of);
     sm_calibration k = constants_of(f, c, usual ? FAMILY : LEVELS);
     round_constants(&k);
     memset(k.interval, 0, sizeof k.interval);
-    k.interval[SM_REGIME_step].lowest = rounded(exp(balanced_quantile(f, of, kind, -1, 0.1)));
-    k.interval[SM_REGIME_step].highest = rounded(exp(balanced_quantile(f, of, kind, -1, 0.9)));
+    k.interval[SM_REGIME_step].lowest = rounded(exp(balanced_quantile(f, of, SOURCE_OUT, -1, 0.1)));
+    k.interval[SM_REGIME_step].highest =
+        rounded(exp(balanced_quantile(f, of, SOURCE_OUT, -1, 0.9)));
     k.interval[SM_REGIME_step].n = sources_in(f);
     k.chip = constants_name(c->chip);
     k.software = usual ? "default" : c->software;
@@ -940,6 +962,7 @@ static void write_section(fit *f, FILE *out, const cell *c, bool usual) {
 static void write_calibrations(fit *f, const char *folder) {
     for (int g = 0; g < f->h.group[CHIP].n; g++) {
         int c = 0;
+        if (extent_of(f, g, -1, usual_of).rows == 0) continue;
         while (f->h.cell[c].group[CHIP] != g) c++;
         const char *name = f->h.group[CHIP].name[g];
         FILE *out = open_file(&f->h, folder, sm_arena_printf(f->h.arena, "%s.txt", name),
@@ -950,6 +973,7 @@ static void write_calibrations(fit *f, const char *folder) {
     for (int g = 0; g < f->h.group[SOFTWARE].n; g++) {
         char name[100];
         bool written[MOST_GROUPS] = {false};
+        if (extent_of(f, -1, g, own_of).rows == 0) continue;
         snprintf(name, sizeof name, "training-%s", f->h.group[SOFTWARE].name[g]);
         FILE *out = open_file(
             &f->h, folder, sm_arena_printf(f->h.arena, "%s.txt", name),
@@ -957,6 +981,7 @@ static void write_calibrations(fit *f, const char *folder) {
         for (int c = 0; c < f->h.cells; c++) {
             const int *group = f->h.cell[c].group;
             if (group[SOFTWARE] != g || written[group[CHIP]]) continue;
+            if (extent_of(f, group[CHIP], g, own_of).rows == 0) continue;
             written[group[CHIP]] = true;
             write_section(f, out, &f->h.cell[c], false);
         }
@@ -965,15 +990,17 @@ static void write_calibrations(fit *f, const char *folder) {
 }
 
 int main(int n, char **word) {
-    const char *folder = NULL, *rows = NULL, *measurements = NULL;
+    const char *folder = NULL, *rows = NULL, *measurements = NULL, *after = NULL;
     int first = 1;
     while (first + 1 < n && word[first][0] == '-') {
         if (strcmp(word[first], "-o") == 0) folder = word[first + 1];
         else if (strcmp(word[first], "-m") == 0) measurements = word[first + 1];
         else if (strcmp(word[first], "-r") == 0) rows = word[first + 1];
+        else if (strcmp(word[first], "-a") == 0) after = word[first + 1];
         else
-            return fprintf(stderr,
-                           "usage: fit-steps [-o FOLDER] [-m MEASURED] [-r ROWS] FILE...\n"),
+            return fprintf(
+                       stderr,
+                       "usage: fit-steps [-o FOLDER] [-m MEASURED] [-r ROWS] [-a AFTER] FILE...\n"),
                    2;
         first += 2;
     }
@@ -983,7 +1010,7 @@ int main(int n, char **word) {
                       .parameters = PARAMETERS,
                       .arena = sm_arena_new()};
     if (!f.h.arena || first >= n) return 2;
-    read_rows(&f, n - first, word + first);
+    read_rows(&f, n - first, word + first, after);
     fit_and_leave_out(&f);
     table(&f);
     if (folder) write_calibrations(&f, folder);

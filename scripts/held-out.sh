@@ -34,7 +34,8 @@ fitted() {
 # ---- training steps ----
 # One hierarchical fit of all chips and software (scripts/fit-steps.c); each source left out in turn,
 # and each tenth of the models.
-"$fits/fit-steps" ${write:+-o "$calibrations"} -m data/evidence/training.tsv -r "$place/steps" "$truth/training.csv" \
+"$fits/fit-steps" ${write:+-o "$calibrations"} -m data/evidence/training.tsv -r "$place/steps" \
+    -a "$truth/training_new.csv" "$truth/training.csv" \
     "$truth/training_small.csv" "$truth/training_ci.csv" >"$place/table"
 cp "$place/table" "$calibrations/held-out-steps.csv"
 

@@ -438,6 +438,23 @@ static void grouped_products_have_a_rate_of_their_own(void **state) {
     model = dense;
 }
 
+/* Products in 8 bits take as long again at half of their rate, the head's in 16 bits do not; a step
+ * in 16 bits has none. */
+static void narrow_products_have_a_rate_of_their_own(void **state) {
+    sm_software_memory half = plain;
+    half.narrow_rate = 0.5;
+    is_about(price_on("h100-sxm:1", "data=1", 2, &half).expected_s * 1e9,
+             price_on("h100-sxm:1", "data=1", 2, &plain).expected_s * 1e9);
+    sm_price_of_plan slow = price_on("h100-sxm:1", "data=1,dtype=fp8", 2, &half),
+                     quick = price_on("h100-sxm:1", "data=1,dtype=fp8", 2, &plain);
+    const sm_chip *chip = sm_chip_find("h100-sxm", 8);
+    double peak = sm_chip_peak(chip, SM_FP8, NULL) * sm_calibration_of(chip)->matmul_efficiency_fp8;
+    double matrices = D * (2.0 * HEADS_WIDTH + 2 * 1024 + 3.0 * F),
+           least = L * 3 * 2.0 * 2 * T * matrices / peak, more = slow.expected_s - quick.expected_s;
+    if (!(more > least && more < 1.2 * least)) fail_msg("%g, not %g", more, least);
+    is_about(slow.lower_s * 1e9, quick.lower_s * 1e9);
+}
+
 /* Of a causal mask half a block more than is kept; of a window of 512 whole blocks on either side
  * of an edge, eight times what it keeps. */
 static void masks_are_followed_block_by_block(void **state) {
@@ -665,6 +682,7 @@ int main(void) {
         cmocka_unit_test(masks_of_ones_are_multiplied),
         cmocka_unit_test(tiles_are_done_for_each_expert_in_them),
         cmocka_unit_test(grouped_products_have_a_rate_of_their_own),
+        cmocka_unit_test(narrow_products_have_a_rate_of_their_own),
         cmocka_unit_test(masks_are_followed_block_by_block),
         cmocka_unit_test(gradients_beside_their_sums),
         cmocka_unit_test(the_allocator_takes_its_part),

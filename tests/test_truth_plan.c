@@ -56,8 +56,12 @@ static void torchtitan_compiles_its_loss_since_2025(void **state) {
     row.software = "torchtitan";
     double before = predicted(&row).memory.total;
     row.of.training.year = 2025;
-    double less = (14.0 - 6.0) * 2 * 8192 * 128256 + 2.0 * 4096 * 128256;
+    double less = (14.0 - 6.0) * 2 * 8192 * 128256, group = 2.0 * 4096 * 128256;
+    assert_true(fabs((before - predicted(&row).memory.total) / (less + group) - 1) < 1e-9);
+    row.of.training.month = 7; /* the group came in August */
     assert_true(fabs((before - predicted(&row).memory.total) / less - 1) < 1e-9);
+    row.software = "torchtitan-eager";
+    assert_true(predicted(&row).memory.total > before); /* act(gate) is kept too */
 }
 
 static void a_plan_as_stated_is_priced(void **state) {

@@ -92,12 +92,12 @@ typedef struct sm_mfu_question {
     size_t size;
     const sm_model *model;
     const sm_system *system;
-    double seq;          /* tokens of a sequence; 0: sm_train_seq */
-    double batch_tokens; /* of a step of all chips; 0: a sequence on each */
-    sm_dtype dtype;      /* what matmuls compute in (bf16): whose peak it is */
-    sm_source from;      /* whose count and the figure, "maxtext@2025-06 46 %"; "3.2 s" and
+    double seq;      /* tokens of a sequence; 0: sm_train_seq */
+    sm_source batch; /* of a step of all chips, as training reads it; without text: one on each */
+    sm_dtype dtype;  /* what matmuls compute in (bf16): whose peak it is */
+    sm_source from;  /* whose count and the figure, "maxtext@2025-06 46 %"; "3.2 s" and
                             "3.2k tokens/s" (of a chip) need none. Without text: counts alone */
-    size_t n_codebases;  /* of the caller's, which win by name and are listed first */
+    size_t n_codebases; /* of the caller's, which win by name and are listed first */
     const sm_codebase *codebases;
     bool explain; /* the derivation of the time of a step */
 } sm_mfu_question;

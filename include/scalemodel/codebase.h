@@ -27,7 +27,8 @@ SM_DECLARATIONS_BEGIN
                     "kernels of their own; 0: matmuls add")                                        \
     X(mask_block, "queries and keys that attention does whole where its mask keeps any of them")   \
     X(tile_rows, "of a grouped matmul's tile, done once for each expert with rows in it; 0: none") \
-    X(grouped_rate, "of the rate of matmuls, what grouped ones of experts reach; 0: all of it")
+    X(grouped_rate, "of the rate of matmuls, what grouped ones of experts reach; 0: all of it")    \
+    X(narrow_rate, "of the rate of 8-bit matmuls, what its own reach with their scales; 0: all")
 #define SM_SOFTWARE_MEMORY_FLAGS(X)                                                                \
     X(root_whole, "the embedding is gathered with the head, and both stay whole until the step "   \
                   "has passed backward through all layers")                                        \

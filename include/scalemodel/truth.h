@@ -64,7 +64,7 @@ typedef struct sm_row_model {
 
 typedef struct sm_training_row { /* keys as in the truth files, flattened */
     const char *title, *task, *quality, *duplicate_of, *flags; /* flags: space separated */
-    int year;
+    int year, month;                                           /* month 0: the last */
     sm_row_model model;
     const char *inter_node_network, *intra_node_link, *hardware_notes;
     int chips, devices, chips_per_node;

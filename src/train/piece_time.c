@@ -45,9 +45,10 @@ static priced price_einsum(const sm_train *t, const variant *v, const sm_work *w
     double useful = v->rules.capacity ? 1 : fill_tiles(t, w, &sizes->product);
     const sm_dtype narrow = t->software.width ? SM_FP32 : w->linear ? dtype : SM_BF16;
     sm_calibration kernel = t->kernel;
-    const double rate = w->experts ? t->software_memory.grouped_rate : 0;
-    kernel.matmul_efficiency *= rate > 0 ? rate : 1;
-    kernel.matmul_efficiency_fp8 *= rate > 0 ? rate : 1;
+    const sm_software_memory *h = &t->software_memory;
+    const double rate = w->experts && h->grouped_rate > 0 ? h->grouped_rate : 1;
+    kernel.matmul_efficiency *= rate;
+    kernel.matmul_efficiency_fp8 *= rate * (h->narrow_rate > 0 ? h->narrow_rate : 1);
     sm_op_cost c = sm_work_cost(&t->system.chip, &kernel, w, narrow, sizes);
     return (priced){c.expected_s,         c.math_s * useful, sizes->flops, sizes->bytes, 1,
                     c.memory_s > c.math_s};

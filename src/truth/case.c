@@ -47,12 +47,9 @@ sm_status truth_case_new(const sm_truth_row *row, row_models *models, bool bound
     sm_truth_case *c = sm_malloc(sizeof *c);
     *out = c;
     if (!c) return sm_fail_memory(err);
-    memset(c, 0, sizeof *c);
-    c->row = row;
-    c->bounds = bounds;
+    *c = (sm_truth_case){.row = row, .bounds = bounds, .chip = sm_truth_row_chip(row)};
     c->own = models ? NULL : row_models_new();
     c->models = models ? models : c->own;
-    c->chip = sm_truth_row_chip(row);
     if (!c->chip) c->unknown = "the chip is not in the catalogue";
     if (c->unknown) return SM_OK;
     const char *software = sm_truth_software(row);
@@ -178,7 +175,7 @@ void sm_truth_case_codebases(sm_truth_case *c, const sm_codebase *list, size_t n
     const char *software = sm_truth_software(c->row);
     const sm_codebase *of = sm_codebase_among(list, n, software, strlen(software));
     if (!of || of->memories == 0) return;
-    c->held = sm_codebase_memory_in(of, 12 * c->row->of.training.year + 12);
+    c->held = sm_codebase_memory_in(of, truth_month(&c->row->of.training));
     if (c->training) truth_training_held(c->training, c->held);
     c->known = false;
 }

@@ -17,20 +17,21 @@ static bool is_of_runtime(const truth_training *t) {
     return strcmp(sm_truth_software(t->row), SM_TRUTH_RUN_SOFTWARE) == 0;
 }
 
-/* The job as the row states it, priced as its software runs it. */
-static sm_status borrow(const truth_training *t, sm_train **out, sm_error *err) {
+/* The job as the row states it, priced as its software runs it; constants NULL: the chip's. */
+static sm_status borrow(const truth_training *t, const sm_calibration *c, sm_train **out,
+                        sm_error *err) {
     const sm_training_row *r = &t->row->of.training;
     const sm_job job = {.size = sizeof(sm_job),
                         .model = t->model,
                         .system = &t->system,
                         .batch_tokens = r->global_batch_sequences * r->seq_len,
-                        .seq = r->seq_len,
-                        .usd_per_chip_hour = 0};
+                        .seq = r->seq_len};
     sm_status s = row_train_borrow(&job, out, err);
     if (s) return s;
     const sm_train_software software = sm_train_runtime_of(&t->plan);
     if (is_of_runtime(t)) sm_train_set_software(*out, &software);
     sm_train_set_software_memory(*out, &t->held);
+    sm_train_set_calibration(*out, c);
     return SM_OK;
 }
 
@@ -49,12 +50,12 @@ sm_status truth_training_new(const sm_truth_row *row, row_models *models, const 
     memset(t, 0, sizeof *t);
     t->row = row;
     t->models = models;
-    truth_training_held(t, sm_software_memory_of(sm_truth_software(row), chip, 12 * r->year + 12));
+    truth_training_held(t, sm_software_memory_of(sm_truth_software(row), chip, truth_month(r)));
     if (!truth_model(r, models, &t->model, why) || !truth_system(row, chip, &t->system, why) ||
         !truth_plan(r, t->model, t->system.chips, &t->plan, why))
         return *why ? SM_OK : sm_fail_memory(err);
     sm_train *train;
-    sm_status s = borrow(t, &train, err);
+    sm_status s = borrow(t, NULL, &train, err);
     give_back(t, train);
     if (s != SM_BAD_INPUT) return s;
     snprintf(t->why, sizeof t->why, "%.150s", err ? err->sentence : "the job is not possible");
@@ -79,11 +80,8 @@ void truth_training_predict(truth_training *t, const sm_calibration *c, sm_predi
     sm_price_of_plan price;
     sm_error err = {0};
     sm_train *train;
-    sm_status s = borrow(t, &train, &err);
-    if (!s) {
-        sm_train_set_calibration(train, c);
-        s = sm_train_price(train, &t->plan, &price, &err);
-    }
+    sm_status s = borrow(t, c, &train, &err);
+    if (!s) s = sm_train_price(train, &t->plan, &price, &err);
     give_back(t, train);
     if (s) {
         snprintf(t->why, sizeof t->why, "%.150s", err.sentence);
@@ -104,11 +102,8 @@ sm_status truth_training_why(truth_training *t, const sm_calibration *c, sm_aren
     sm_plan_detail detail = {.why = NULL};
     sm_train *train;
     *why = NULL;
-    sm_status s = borrow(t, &train, err);
-    if (!s) {
-        sm_train_set_calibration(train, c);
-        s = sm_train_detail(train, &t->plan, arena, &detail, err);
-    }
+    sm_status s = borrow(t, c, &train, err);
+    if (!s) s = sm_train_detail(train, &t->plan, arena, &detail, err);
     give_back(t, train);
     if (!s) *why = detail.why;
     return s == SM_INTERNAL ? s : SM_OK;

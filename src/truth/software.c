@@ -10,6 +10,10 @@ const char *sm_truth_software(const sm_truth_row *row) {
     return row->kind == SM_TRUTH_INFERENCE ? "serving" : "default";
 }
 
+int truth_month(const sm_training_row *row) {
+    return 12 * row->year + (row->month > 0 ? row->month : 12);
+}
+
 bool truth_in(const sm_truth_row *row, const char *software) {
     return row->software && strcmp(row->software, software) == 0;
 }

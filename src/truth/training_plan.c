@@ -71,10 +71,8 @@ static const char *missing(const sm_training_row *r) {
 static bool stated_plan(const sm_training_row *r, sm_plan *plan, const char **why) {
     sm_source source = sm_source_of("plan", r->plan);
     sm_error err = {0};
-    *why = "the plan as stated cannot be read";
-    if (sm_plan_parse(&source, plan, &err)) return false;
-    *why = NULL;
-    return true;
+    *why = sm_plan_parse(&source, plan, &err) ? "the plan as stated cannot be read" : NULL;
+    return !*why;
 }
 
 bool truth_plan(const sm_training_row *r, const sm_model *model, int chips, sm_plan *plan,

@@ -23,6 +23,8 @@ bool truth_plan(const sm_training_row *row, const sm_model *model, int chips, sm
 
 /* Which interval of the constants its predictions lie in. */
 sm_regime truth_regime(sm_truth_kind kind);
+/* Since year 0: what its code base was then is what it held. */
+int truth_month(const sm_training_row *row);
 /* Is this the software an operation ran in, or the library of its kernel? */
 bool truth_in(const sm_truth_row *row, const char *software);
 bool truth_by(const sm_truth_row *row, const char *kernel);

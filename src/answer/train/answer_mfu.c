@@ -245,12 +245,14 @@ static void explain(sm_report *r, const asked_mfu *q) {
 static sm_status defaults(asked_mfu *q, sm_error *err) {
     sm_status status = sm_question_needs(q->in.model && q->in.system, "a model and a system", err);
     if (!status) status = sm_question_limit("seq", q->in.seq, 1e9, err);
-    if (!status) status = sm_question_limit("batch", q->in.batch_tokens, 1e15, err);
     if (status) return status;
+    double chips = q->in.system->chips, sequences = chips;
     q->in.seq = sm_train_seq(q->in.model, q->in.seq);
     if (isnan(q->in.seq)) return sm_fail_memory(err);
-    q->batch = q->in.batch_tokens > 0 ? q->in.batch_tokens : q->in.seq * q->in.system->chips;
-    return SM_OK;
+    if (q->in.batch.text)
+        status = sm_batch_sequences(&q->in.batch, q->in.seq, chips, &sequences, err);
+    q->batch = sequences * q->in.seq;
+    return status;
 }
 
 sm_status sm_answer_mfu(const sm_mfu_question *question, sm_report *r, sm_error *err) {

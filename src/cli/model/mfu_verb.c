@@ -25,7 +25,7 @@ static sm_status run_mfu(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb cli_mfu = {
     .about = &verbs_mfu,
-    CLI_VALUES(mfu_options, ASK("from", from), ASK("seq", seq), ASK("batch", batch_tokens),
+    CLI_VALUES(mfu_options, ASK("from", from), ASK("seq", seq), ASK("batch", batch),
                ASK("dtype", dtype), CLI_CODEBASE_PLACE(mfu_options, codebases),
                CLI_MODEL_PLACES(mfu_options, read_by)),
     .run = run_mfu,
