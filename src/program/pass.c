@@ -391,6 +391,7 @@ static void release(pass *p, const sm_last_use *last) {
     const sm_program *b = p->list->program;
     sm_bits stay = p->backward ? 0 : p->list->kept | (b->output >= 0 ? sm_bit_of(b->output) : 0);
     if (b->lent >= 0) stay |= sm_bit_of(b->lent);
+    if (!p->backward) stay |= pass_lends(p->layer);
     for (int i = 0; i < SM_MAX_OPERANDS; i++)
         for (int k = 0; last->moved[i] >> k; k++) {
             if (!(last->moved[i] >> k & 1)) continue;
@@ -508,6 +509,10 @@ sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_p
     saved->open = p;
     const sm_program *b = p->list->program;
     sm_status status = SM_OK;
+    if (layer->lends >= 0) {
+        p->slope[layer->lends].home = *lent;
+        lent->data = NULL;
+    }
     if (b->output >= 0) {
         p->slope[b->output].home = *stream;
         stream->data = NULL;

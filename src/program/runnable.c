@@ -37,11 +37,11 @@ static const char *odd_attention(const sm_text_lines *l, const sm_text_line *lin
     return l->array[line->operand[1].array].piece >= 0 ? "keys and values of another layer" : NULL;
 }
 
-/* What an earlier stack made is read as it is, by products. */
+/* What an earlier stack passes on is read as it is, by products; what a layer makes, as its own. */
 static bool borrows(const sm_text_lines *l, const sm_text_line *line) {
     for (int i = 0; i < line->operands; i++) {
         const sm_text_array *a = &l->array[line->operand[i].array];
-        if (a->piece >= 0 && a->role == SM_TEXT_ACTIVATION) return true;
+        if (a->piece >= 0 && a->there < 0 && a->role == SM_TEXT_ACTIVATION) return true;
     }
     return false;
 }
@@ -233,6 +233,13 @@ bool sm_model_pools(const sm_model *model) {
     double pools = 0;
     sm_architecture_number(model->architecture, "pools", &pools);
     return pools > 0 && sm_model_reads(model);
+}
+
+sm_status sm_program_whole(const sm_model *model, const char *name, bool lent, sm_error *err) {
+    return lent ? sm_fail(err, SM_BAD_INPUT,
+                          "layers of %s read %s of an earlier one, which no pipeline passes on",
+                          model->name, name)
+                : SM_OK;
 }
 
 bool sm_model_reads(const sm_model *model) { return !model->causal && !sm_model_stacked(model); }
