@@ -1,8 +1,8 @@
-/* The same of decoders whose classes are published beside their checkpoints: HunYuan, Klear, TeleChat 3,
- * Ling 2.0 linear, Phi-3-small and Youtu as mlx-lm 0.32 makes them, Ling 2.5 as its own class does,
- * Phi-4-mini-flash by the size of its checkpoint (7,706,608,640 bytes: exponents of scans and shares
- * of differential attention in fp32, all else in bf16), Step-3, Spark 2.5 and Nanbeige by the shapes
- * in SGLang's classes; xLSTM with biases by transformers 5.24. */
+/* The same of decoders whose classes are published beside their checkpoints: HunYuan, Klear,
+ * TeleChat 3, Ling 2.0 linear, Phi-3-small and Youtu as mlx-lm 0.32 makes them, Ling 2.5 as its own
+ * class does, Phi-4-mini-flash by the size of its checkpoint (7,706,608,640 bytes: exponents of
+ * scans and shares of differential attention in fp32, all else in bf16), Step-3, Spark 2.5 and
+ * Nanbeige by the shapes in SGLang's classes; xLSTM with biases by transformers 5.24. */
 #pragma once
 #include "family_totals.h"
 

@@ -630,32 +630,6 @@ static void config_files_are_the_catalogue(void **state) {
     }
 }
 
-/* Where a config is silent, as the classes of transformers 5.24 have it. */
-static void writing_begins_as_in_the_classes(void **state) {
-    static const struct {
-        const char *type;
-        double word;
-    } begins[] = {{"bart", 2},    {"mbart", 0},      {"plbart", 0},           {"mvp", 2},
-                  {"pegasus", 0}, {"blenderbot", 1}, {"blenderbot-small", 1}, {"marian", 58100},
-                  {"led", 2},     {"m2m_100", 2},    {"bigbird_pegasus", 2},  {"prophetnet", 0},
-                  {"mt5", 0},     {"umt5", 0}};
-    (void)state;
-    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
-        char text[256];
-        double word = -1;
-        static sm_model m;
-        sm_error err;
-        bool t5 = strstr(begins[i].type, "t5") != NULL;
-        snprintf(text, sizeof text, "{\"model_type\":\"%s\",\"vocab_size\":96,\"d_model\":192%s}",
-                 begins[i].type,
-                 t5 ? ",\"d_kv\":4,\"d_ff\":24,\"num_layers\":2,\"num_heads\":4" : "");
-        const sm_source source = sm_source_of("config", text);
-        if (parse_source(source, &m, &err)) fail_msg("%s: %s", begins[i].type, err.sentence);
-        assert_true(sm_architecture_number(m.architecture, "decoder_start_token_id", &word));
-        assert_true(word == begins[i].word);
-    }
-}
-
 /* ---- hostile input ---- */
 
 /* Every prefix of a good text is an error with a place, and never more. */
@@ -816,7 +790,6 @@ int main(void) {
         cmocka_unit_test(models_are_named_after_their_files),
         cmocka_unit_test(unknown_names_get_their_neighbour),
         cmocka_unit_test(config_files_are_the_catalogue),
-        cmocka_unit_test(writing_begins_as_in_the_classes),
         cmocka_unit_test(truncated_texts_are_errors),
         cmocka_unit_test(damaged_texts_end_well),
         cmocka_unit_test(extreme_numbers_end_well),

@@ -82,7 +82,7 @@ typedef struct sm_step_layer {
     int piece;  /* of the architecture; -1: a layer's */
     int chunk;
     struct sm_step_layer *lender; /* whose `lends` it reads; NULL: no layer's */
-    int lends;                    /* a tensor that later layers read; -1: none */
+    int lends;                    /* a tensor that later layers read; SM_MAX_BITS: none */
     sm_local_block weight[SM_MAX_TENSORS];
     sm_local_block gradient[SM_MAX_TENSORS]; /* the sum over the microbatches so far */
     int groups, group_of[SM_MAX_TENSORS];    /* -1: of none */
@@ -201,8 +201,9 @@ sm_status sm_pass_forward(const sm_actions *actions, sm_step_layer *layer, sm_pa
                           bool once, sm_error *err);
 /* Run the backward tasks of a layer. stream: the gradient of the output, taken (none of the head,
  * whose loss begins it); receives that of the input. lent: that of what an earlier stack or
- * layer lent is added to it, and taken by that layer. Unless `whole`, what the gradients of weights need stays open in saved, for
- * sm_pass_backward_weights. SM_INTERNAL when out of memory, or the status of an action. */
+ * layer lent is added to it, and taken by that layer. Unless `whole`, what the gradients of weights
+ * need stays open in saved, for sm_pass_backward_weights. SM_INTERNAL when out of memory, or the
+ * status of an action. */
 sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,
                            sm_local_block *stream, sm_local_block *lent, bool whole, sm_error *err);
 /* Make the weight gradients that sm_pass_backward left open. SM_INTERNAL when none are open. */

@@ -63,10 +63,6 @@ bool task_operand_is_shape(const sm_task_list *list, const sm_program_task *task
 sm_status task_list_last_uses(sm_task_list *list, sm_error *err);
 
 /* ---- stages ---- */
-/* What of a layer waits for later ones. */
-static inline sm_bits pass_lends(const sm_step_layer *layer) {
-    return layer->lends < 0 ? 0 : sm_bit_of(layer->lends);
-}
 sm_status stage_call(const sm_stage *s, sm_call *call, sm_error *err);
 static inline void action_drop(const sm_actions *a, sm_local_block *block) {
     if (block->data) a->drop(a->context, block);

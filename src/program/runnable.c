@@ -79,11 +79,6 @@ static bool positions(const sm_text_lines *l, const sm_text_line *line) {
            l->dim[made->dim[0]].role == SM_DIMENSION_POSITIONS;
 }
 
-static const char *choice_odd(const sm_text_lines *l, const sm_text_line *line) {
-    const sm_text_array *p = &l->array[line->operand[0].array];
-    return l->dim[p->dim[p->rank - 1]].size > SM_RUN_EXPERTS ? "more than 1024 experts" : NULL;
-}
-
 static const char *line_odd(const sm_text_lines *l, const sm_text_line *line, bool held,
                             bool serving) {
     const sm_text_array *first = line->operands ? &l->array[line->operand[0].array] : NULL;
@@ -95,7 +90,10 @@ static const char *line_odd(const sm_text_lines *l, const sm_text_line *line, bo
         return line->operands > 2                           ? "products of three and more arrays"
                : serving && borrows(l, line) && !line->once ? "arrays of another stack in each step"
                                                             : NULL;
-    case SM_OPERATOR_TOP: return choice_odd(l, line);
+    case SM_OPERATOR_TOP:
+        return first && l->dim[first->dim[first->rank - 1]].size > SM_RUN_EXPERTS
+                   ? "more than 1024 experts"
+                   : NULL;
     case SM_OPERATOR_TAKE:
         return !first || (first->role != SM_TEXT_WEIGHT && first->rank != 3) ? "rows of activations"
                : line->operands < 2 && !positions(l, line) ? "a table of other rows than positions"

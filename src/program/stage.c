@@ -12,7 +12,7 @@ sm_status stage_call(const sm_stage *s, sm_call *call, sm_error *err) {
 
 static void add_layer(sm_stage *s, const sm_task_list *list, int number, int piece, int chunk) {
     s->layer[s->layers++] = (sm_step_layer){
-        .list = list, .number = number, .piece = piece, .chunk = chunk, .lends = -1};
+        .list = list, .number = number, .piece = piece, .chunk = chunk, .lends = SM_MAX_BITS};
 }
 
 /* A layer that reads what an earlier one has made: which that is. */
@@ -28,9 +28,9 @@ static sm_status link_lender(sm_stage *s, const sm_model *model, sm_step_layer *
     for (sm_step_layer *l = s->layer; l < reader; l++)
         if (piece[read->of].layer < 0 ? l->piece == read->of : l->number == number)
             reader->lender = l;
-    sm_status status = sm_program_whole(model, read->name, s->chunks || !reader->lender, err);
-    if (!status) reader->lender->lends = reader->lender->list->program->tensor_of[read->there];
-    return status;
+    if (s->chunks || !reader->lender) return sm_program_whole(model, read->name, true, err);
+    reader->lender->lends = reader->lender->list->program->tensor_of[read->there];
+    return SM_OK;
 }
 
 /* The pieces that stand before layer `at` but for embedding and head. */
@@ -325,7 +325,7 @@ static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block
         saved->value[b->output].data = NULL;
         mark(s, stream, SM_TRAIN_MEMORY_BUFFERS);
     }
-    sm_pass_drop(s->actions, saved, layer->list->kept | pass_lends(layer), !b->serving);
+    sm_pass_drop(s->actions, saved, layer->list->kept | sm_bit_of(layer->lends), !b->serving);
     if (status || !offloads(s, layer)) return status;
     assert(s->residents < SM_RESIDENTS); /* make_room saw to it */
     s->resident[s->residents++] = (sm_resident){layer, saved};
