@@ -9,11 +9,13 @@ checkpoints themselves, for `scalemodel run generate DIR/NAME`.
 
     scripts/reference-answers.py tests/reference [NAME ...] [--folder DIR]
 
-Needs torch, transformers, safetensors and numpy. Versions are noted in the files.
+Needs torch, transformers, safetensors and numpy, and for RWKV-7 flash-linear-attention. Versions
+are noted in the files.
 """
 import argparse
 import json
 import pathlib
+import sys
 import tempfile
 import zlib
 
@@ -186,6 +188,10 @@ MODELS = {
         mlp_layer_types=["dense", "sparse", "sparse"], num_local_experts=4, linear_head_dim=4,
         linear_num_heads=2, linear_conv_kernel_dim=4)),
     "mpt": ("mpt", dict(d_model=24, n_layers=2, n_heads=6, max_seq_len=64, vocab_size=256)),
+    "rwkv7": ("rwkv7", dict(hidden_size=16, head_dim=4, num_hidden_layers=3, intermediate_size=24,
+                            vocab_size=256, decay_low_rank_dim=6, gate_low_rank_dim=10,
+                            a_low_rank_dim=2, v_low_rank_dim=8, fuse_norm=False, use_cache=False,
+                            fuse_cross_entropy=False, use_l2warp=False, **ENDS)),
 }
 
 # No text follows from these: their losses and gradients are compared.
@@ -443,7 +449,40 @@ def told_of_a_picture(model, words, direction):
                 greedy=text[TOKENS:])
 
 
+def read_fla():
+    """Classes of flash-linear-attention, whose kernels for GPUs are replaced by the plain functions
+    that it holds them against itself."""
+    import fla.layers.rwkv7
+    import fla.models.rwkv7
+    import fla.modules.activations
+    from fla.modules.token_shift import token_shift_ref
+    from fla.ops.generalized_delta_rule.dplr.naive import dplr_recurrence
+    from fla.ops.rwkv7.fused_addcmul import torch_addcmul_rwkv7
+    from fla.ops.rwkv7.fused_k_update import k_update_ref
+    from fla.ops.rwkv7.gate_output_correction import gate_output_correction_ref
+
+    def chunk(r, w, k, v, a, b, scale, **_):
+        q, w, k, v, a, b = (x.transpose(1, 2) for x in (r, w, k, v, a, b))
+        made, state = dplr_recurrence(q * (scale * q.shape[-1]**0.5), k, v, a, b, w)
+        return made.transpose(1, 2), state
+
+    def recurrent(r, w, k, v, kk, a, **more):
+        return chunk(r, w, k, v, -kk, kk * a, **more)
+
+    def shift(x, cu_seqlens=None, cache=None, output_cache=False):
+        return token_shift_ref(x), x[:, -1:]
+
+    layer, model = fla.layers.rwkv7, fla.models.rwkv7.modeling_rwkv7
+    layer.token_shift = model.token_shift = shift
+    layer.fused_addcmul_rwkv7, layer.fused_k_rwkv7 = torch_addcmul_rwkv7, k_update_ref
+    layer.gate_output_correction = gate_output_correction_ref
+    layer.chunk_rwkv7, layer.fused_mul_recurrent_rwkv7 = chunk, recurrent
+    model.ACT2FN = dict(sqrelu=lambda x: torch.relu(x)**2)
+
+
 def answer(name, folder):
+    if name == "rwkv7":
+        read_fla()
     kind, sizes, *given = (MODELS | MASKED | SEQ2SEQ | SEEING | TOLD)[name]
     auto = (given[0] if given else AutoModelForMaskedLM if name in MASKED else
             AutoModelForSpeechSeq2Seq if kind == "whisper" else
@@ -500,8 +539,9 @@ def answer(name, folder):
     part = model(torch.tensor([ids[:TRAINED]])).logits[0]
     trained = torch.nn.functional.cross_entropy(part, torch.tensor(ids[1:TRAINED + 1]))
     trained.backward()
-    return dict(name=name, made_by=f"transformers {transformers.__version__}",
-                config=plain(written),
+    by = f"transformers {transformers.__version__}" + (
+        f", flash-linear-attention {sys.modules['fla'].__version__}" if name == "rwkv7" else "")
+    return dict(name=name, made_by=by, config=plain(written),
                 tensors=[dict(name=k, shape=s) for k, s in shapes.items()], ids=ids,
                 loss=round(float(loss), 6), trained=round(trained.item(), 6),
                 slope=slope_along(model, direction),

@@ -482,4 +482,15 @@ static const struct {
      "\"rope_type\":\"default\"},\"routed_scaling_factor\":1.0,"
      "\"sliding_window\":4096,\"tie_word_embeddings\":false,"
      "\"topk_group\":1,\"use_cache\":true,\"vocab_size\":257}"},
+    {12696, 12696,
+     "{\"add_out_norm\":false,\"architectures\":[\"xLSTMForCausalLM\"],"
+     "\"chunk_size\":64,\"embedding_dim\":128,\"eps\":1e-06,\"ffn_proj_f"
+     "actor\":2.667,\"ffn_round_up_to_multiple_of\":64,\"gate_soft_cap\""
+     ":15.0,\"hidden_size\":128,\"inference_state_dtype\":\"float32\",\""
+     "max_inference_chunksize\":16384,\"model_type\":\"xlstm\",\"norm_ep"
+     "s\":1e-06,\"norm_reduction_force_float32\":false,\"num_blocks\":3,"
+     "\"num_heads\":4,\"num_hidden_layers\":3,\"output_logit_soft_cap\":"
+     "30.0,\"qk_dim_factor\":0.5,\"return_last_states\":true,\"tie_word_"
+     "embeddings\":false,\"use_bias\":true,\"use_cache\":true,\"v_dim_fa"
+     "ctor\":1.0,\"vocab_size\":257,\"weight_mode\":\"single\"}"},
 };

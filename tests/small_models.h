@@ -5,6 +5,7 @@
 #include "family_totals.h"
 #include "newest_totals.h"
 #include "published_totals.h"
+#include "remote_totals.h"
 #include <stddef.h>
 
 #define TOTALS_OF(list) sizeof list / sizeof *list
@@ -15,12 +16,12 @@ static const struct {
 } total_lists[] = {
     {family_totals, TOTALS_OF(family_totals)},       {encoder_totals, TOTALS_OF(encoder_totals)},
     {newest_totals, TOTALS_OF(newest_totals)},       {class_totals, TOTALS_OF(class_totals)},
-    {published_totals, TOTALS_OF(published_totals)},
+    {published_totals, TOTALS_OF(published_totals)}, {remote_totals, TOTALS_OF(remote_totals)},
 };
 
 enum {
     TOTALS = TOTALS_OF(family_totals) + TOTALS_OF(encoder_totals) + TOTALS_OF(newest_totals) +
-             TOTALS_OF(class_totals) + TOTALS_OF(published_totals)
+             TOTALS_OF(class_totals) + TOTALS_OF(published_totals) + TOTALS_OF(remote_totals)
 };
 
 static inline const struct family_total *total_at(size_t i) {

@@ -358,9 +358,34 @@ static void towers_work_as_the_reference(void **state) {
     }
 }
 
+/* The word that writing begins with where a config is silent, as transformers 5.24's classes do. */
+static void writing_begins_as_in_the_classes(void **state) {
+    static const struct {
+        const char *type;
+        double word;
+    } begins[] = {{"bart", 2},    {"mbart", 0},      {"plbart", 0},           {"mvp", 2},
+                  {"pegasus", 0}, {"blenderbot", 1}, {"blenderbot-small", 1}, {"marian", 58100},
+                  {"led", 2},     {"m2m_100", 2},    {"bigbird_pegasus", 2},  {"prophetnet", 0},
+                  {"mt5", 0},     {"umt5", 0}};
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+        const char *type = begins[i].type;
+        char config[256];
+        double word = -1;
+        snprintf(config, sizeof config,
+                 "{\"model_type\":\"%s\",\"vocab_size\":96,\"d_model\":192%s}", type,
+                 strstr(type, "t5") ? ",\"d_kv\":4,\"d_ff\":24,\"num_layers\":2,\"num_heads\":4"
+                                    : "");
+        made m = of(config);
+        assert_true(sm_architecture_number(m.a, "decoder_start_token_id", &word));
+        assert_true(word == begins[i].word);
+        sm_arena_free(m.arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(totals_are_the_reference_classes),
+        cmocka_unit_test(writing_begins_as_in_the_classes),
         cmocka_unit_test(every_phase_finds_its_lines),
         cmocka_unit_test(mixers_work_and_keep_as_the_reference),
         cmocka_unit_test(sequences_keep_what_the_classes_hold),

@@ -177,6 +177,7 @@ typedef struct sm_text_array {
     int line;                              /* that makes it; -1: comes in, or a weight */
     int piece;     /* piece.name: the piece whose array this is, -1: of this one. A weight of
                       another piece is tied; a cache is read, not kept */
+    int there;     /* its number among the arrays of that piece; -1: what the piece passes on */
     double shared; /* copies of this weight in the whole model (`shared M`); 0: one a layer */
     double share;  /* copies for each layer that uses it, at most 1 */
     bool norm;     /* a weight that a norm reads */

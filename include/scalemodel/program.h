@@ -82,7 +82,7 @@ typedef struct sm_tensor {
     bool fixed;         /* a weight that is not trained: no gradient reaches it */
     bool narrow;        /* a weight that is stored as sm_rules.stored says */
     bool tied;          /* a weight of an earlier piece */
-    int of;             /* the piece whose array it is (architecture.h), -1: this one's */
+    int of, there;      /* the piece whose array it is (architecture.h), -1: this one's; which */
     double share;       /* of a weight: see sm_weight_class */
     bool typed;         /* a cache in a type of its own, whatever that of the others */
     bool kept;          /* a cache or state that this piece itself holds from step to step */
@@ -246,7 +246,7 @@ typedef struct sm_program {
     int ops;
     sm_op op[SM_MAX_OPS];
     int input, output; /* the residual stream in and out; -1 if none */
-    int lent;          /* what an earlier stack made, as this piece reads it; -1: it reads none */
+    int lent;          /* what an earlier stack or layer made, as this piece reads it; -1: none */
     bool still;        /* it has weights alone, which others read */
     double fixed;      /* elements of weights that no gradient reaches, whole on every chip */
     double rides;      /* of weights that only epilogues read, where no other weight has them */
@@ -310,6 +310,8 @@ sm_rules sm_rules_of_pass(const sm_model *model, int tokens);
  * the plan. serving: to generate, or, of a model without a head that chooses words, to be told what
  * it makes of each position. */
 sm_status sm_program_runs(const sm_model *model, int tokens, bool serving, sm_error *err);
+/* SM_BAD_INPUT where an array is what an earlier layer made, which no pipeline passes on. */
+sm_status sm_program_whole(const sm_model *model, const char *name, bool lent, sm_error *err);
 /* Of lines of serving: the positions of a stack that reads a text before another one writes, which
  * it works on all at once; 0: it has none of its own. The embedding, the first piece, reads too. */
 size_t sm_program_source(const sm_text_lines *lines);

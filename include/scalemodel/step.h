@@ -81,6 +81,8 @@ typedef struct sm_step_layer {
     int number; /* in the model; -1: the embedding, L: the head, behind it what is between stacks */
     int piece;  /* of the architecture; -1: a layer's */
     int chunk;
+    struct sm_step_layer *lender; /* whose `lends` it reads; NULL: no layer's */
+    int lends;                    /* a tensor that later layers read; SM_MAX_BITS: none */
     sm_local_block weight[SM_MAX_TENSORS];
     sm_local_block gradient[SM_MAX_TENSORS]; /* the sum over the microbatches so far */
     int groups, group_of[SM_MAX_TENSORS];    /* -1: of none */
@@ -198,9 +200,10 @@ typedef struct sm_actions {
 sm_status sm_pass_forward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,
                           bool once, sm_error *err);
 /* Run the backward tasks of a layer. stream: the gradient of the output, taken (none of the head,
- * whose loss begins it); receives that of the input. lent: that of what an earlier stack lent is
- * added to it. Unless `whole`, what the gradients of weights need stays open in saved, for
- * sm_pass_backward_weights. SM_INTERNAL when out of memory, or the status of an action. */
+ * whose loss begins it); receives that of the input. lent: that of what an earlier stack or
+ * layer lent is added to it, and taken by that layer. Unless `whole`, what the gradients of weights
+ * need stays open in saved, for sm_pass_backward_weights. SM_INTERNAL when out of memory, or the
+ * status of an action. */
 sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,
                            sm_local_block *stream, sm_local_block *lent, bool whole, sm_error *err);
 /* Make the weight gradients that sm_pass_backward left open. SM_INTERNAL when none are open. */

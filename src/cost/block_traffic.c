@@ -95,11 +95,10 @@ static void pass(double *cut, int from, int to, bool around, double share) {
     if (around) cut[0] += share;
 }
 
-static int places_of(const sm_torus_part *part) { return (part->n + MOST_CUTS - 1) / MOST_CUTS; }
-
 /* The shortest way; to the opposite member of a ring this share each way. */
 static void send(cuts *t, int line, const sm_torus_part *part, int from, int to, double opposite) {
-    int ahead = (to - from + part->n) % part->n, each = places_of(part);
+    int ahead = (to - from + part->n) % part->n;
+    int each = (part->n + MOST_CUTS - 1) / MOST_CUTS; /* places */
     bool either = part->ring && ahead * 2 == part->n;
     bool ascends = part->ring ? ahead * 2 < part->n : to > from;
     double up = either ? opposite : ascends ? 1 : 0, down = either ? opposite : ascends ? 0 : 1;

@@ -6,10 +6,6 @@
 
 typedef bool attribute_reader(hlo_reader *r, sm_instruction *it);
 
-static bool braced(hlo_reader *r, sm_module_list *out) {
-    return hlo_expect(r, '{', "before numbers") && hlo_numbers(r, ',', '}', out);
-}
-
 /* ---- computations ---- */
 
 /* A computation's number is found when all are read: *place is in the instruction's own list. */
@@ -142,12 +138,6 @@ static bool read_batches(hlo_reader *r, sm_instruction *it) {
 
 /* ---- numbers, words, texts ---- */
 
-static bool read_index(hlo_reader *r, sm_instruction *it) {
-    return hlo_number(r, &it->number) || hlo_fail_here(r, "expected a number");
-}
-static bool read_channel(hlo_reader *r, sm_instruction *it) {
-    return hlo_number(r, &it->channel) || hlo_fail_here(r, "expected a number");
-}
 static bool read_groups(hlo_reader *r, sm_instruction *it) { return hlo_groups(r, &it->groups); }
 static bool read_pairs(hlo_reader *r, sm_instruction *it) { return hlo_pairs(r, &it->groups); }
 
@@ -243,49 +233,55 @@ static bool read_metadata(hlo_reader *r, sm_instruction *it) {
 
 static const struct {
     const char *key;
-    attribute_reader *read; /* NULL: numbers in braces, the list at this place of an instruction */
-    size_t list;
+    attribute_reader *read; /* NULL: at this place of an instruction a number, or a list of them */
+    size_t number, list;
 } attributes[] = {
-#define LIST(member) NULL, offsetof(sm_instruction, member)
-    {"metadata", read_metadata, 0},
+#define NUMBER(member) NULL, offsetof(sm_instruction, member), 0
+#define LIST(member) NULL, 0, offsetof(sm_instruction, member)
+    {"metadata", read_metadata, 0, 0},
     {"dimensions", LIST(dimensions)},
-    {"to_apply", read_calls, 0},
-    {"calls", read_calls, 0},
+    {"to_apply", read_calls, 0, 0},
+    {"calls", read_calls, 0, 0},
     {"lhs_contracting_dims", LIST(lhs_contracting)},
     {"rhs_contracting_dims", LIST(rhs_contracting)},
     {"lhs_batch_dims", LIST(lhs_batch)},
     {"rhs_batch_dims", LIST(rhs_batch)},
-    {"backend_config", read_config, 0},
-    {"index", read_index, 0},
-    {"kind", read_kind, 0},
-    {"direction", read_direction, 0},
-    {"channel_id", read_channel, 0},
-    {"replica_groups", read_groups, 0},
-    {"source_target_pairs", read_pairs, 0},
-    {"slice_sizes", read_slices, 0},
-    {"window", read_window, 0},
-    {"dim_labels", read_labels, 0},
-    {"feature_group_count", read_features, 0},
-    {"batch_group_count", read_batches, 0},
-    {"custom_call_target", read_target, 0},
-    {"condition", read_condition, 0},
-    {"body", read_body, 0},
-    {"branch_computations", read_calls, 0},
-    {"true_computation", read_calls, 0},
-    {"false_computation", read_calls, 0},
-    {"called_computations", read_calls, 0},
-    {"async_computation", read_calls, 0},
-    {"output_to_operand_aliasing", read_aliases, 0},
+    {"backend_config", read_config, 0, 0},
+    {"index", NUMBER(number)},
+    {"kind", read_kind, 0, 0},
+    {"direction", read_direction, 0, 0},
+    {"channel_id", NUMBER(channel)},
+    {"replica_groups", read_groups, 0, 0},
+    {"source_target_pairs", read_pairs, 0, 0},
+    {"slice_sizes", read_slices, 0, 0},
+    {"window", read_window, 0, 0},
+    {"dim_labels", read_labels, 0, 0},
+    {"feature_group_count", read_features, 0, 0},
+    {"batch_group_count", read_batches, 0, 0},
+    {"custom_call_target", read_target, 0, 0},
+    {"condition", read_condition, 0, 0},
+    {"body", read_body, 0, 0},
+    {"branch_computations", read_calls, 0, 0},
+    {"true_computation", read_calls, 0, 0},
+    {"false_computation", read_calls, 0, 0},
+    {"called_computations", read_calls, 0, 0},
+    {"async_computation", read_calls, 0, 0},
+    {"output_to_operand_aliasing", read_aliases, 0, 0},
 };
 
 static bool one_attribute(hlo_reader *r, sm_instruction *it) {
     sm_span key = hlo_name(r);
     if (!key.length) return hlo_fail_here(r, "expected the key of an attribute");
     if (!hlo_expect(r, '=', "after the key of an attribute")) return false;
-    for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
-        if (hlo_is(r, key, attributes[i].key))
-            return attributes[i].read ? attributes[i].read(r, it)
-                                      : braced(r, (void *)((char *)it + attributes[i].list));
+    size_t i = 0, n = sizeof attributes / sizeof *attributes;
+    while (i < n && !hlo_is(r, key, attributes[i].key)) i++;
+    if (i < n && attributes[i].read) return attributes[i].read(r, it);
+    if (i < n && attributes[i].number)
+        return hlo_number(r, (void *)((char *)it + attributes[i].number)) ||
+               hlo_fail_here(r, "expected a number");
+    if (i < n)
+        return hlo_expect(r, '{', "before numbers") &&
+               hlo_numbers(r, ',', '}', (void *)((char *)it + attributes[i].list));
     hlo_skip_value(r);
     return !r->status;
 }

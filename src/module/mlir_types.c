@@ -6,8 +6,6 @@
 
 /* ---- types ---- */
 
-static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
-
 /* i32, ui8, bf16, f8E4M3FN; i1 is a predicate. */
 static bool element_of(mlir_reader *m, sm_span span, sm_module_element *out) {
     char name[24];
@@ -18,7 +16,7 @@ static bool element_of(mlir_reader *m, sm_span span, sm_module_element *out) {
     if (text[0] == 'i' && !index) name[n++] = 's';
     for (size_t i = text[0] == 'i' || (text[0] == 'u' && text[1] == 'i'); i < span.length; i++) {
         if (i == 1 && text[0] == 'u') name[n++] = 'u';
-        else name[n++] = lower(text[i]);
+        else name[n++] = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] | 32) : text[i];
     }
     name[n] = '\0';
     if (!strcmp(name, "s1")) memcpy(name, "pred", 5);

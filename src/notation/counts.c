@@ -177,12 +177,10 @@ static void count_kind(made_kind *kind, const line_maker *m, sm_counts *to) {
 
 /* ---- how far back caches are read, how many layers share a weight ---- */
 
-static double widest(double a, double b) { return a == 0 || b == 0 ? 0 : fmax(a, b); }
-
 static sm_status note(sm_architecture *a, int kind, const char *array, double said, sm_error *err) {
     for (made_note *n = a->note; n; n = n->next)
         if (n->kind == kind && strcmp(n->array, array) == 0) {
-            n->value = widest(n->value, said);
+            n->value = n->value == 0 || said == 0 ? 0 : fmax(n->value, said);
             return SM_OK;
         }
     made_note *n = sm_arena_alloc(a->arena, sizeof *n);

@@ -342,6 +342,7 @@ static sm_status import(line_maker *m, line_call *c, const tree *t, size_t dot, 
     to->typed = from->typed;
     to->type = from->type;
     to->piece = from->piece < 0 ? at : from->piece;
+    to->there = from->piece >= 0 ? from->there : there == other->output ? -1 : there;
     to->keeps = from->keeps;
     to->once = from->once;
     to->norm = from->norm;

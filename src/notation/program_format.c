@@ -48,11 +48,6 @@ static const char *keep(writer *w, const char *text) {
 
 /* ---- names ---- */
 
-static const char *after_last(const char *name, char c) {
-    const char *last = strrchr(name, c);
-    return last ? last + 1 : name;
-}
-
 static const char *joined(writer *w, const char *name) {
     char *copy = sm_arena_copy(w->arena, name, strlen(name));
     for (char *c = copy; c && *c; c++)
@@ -102,10 +97,11 @@ static bool may_be_made_again(const writer *w, const char *base) {
 static void name_arrays(writer *w) {
     for (int i = 0; i < w->of->arrays; i++) {
         const sm_text_array *array = &w->of->array[i];
+        const char *dot = strrchr(array->name, '.');
         bool weight = array->role == SM_TEXT_WEIGHT;
         w->name[i].base =
             weight || array->piece >= 0
-                ? after_last(array->name, '.')
+                ? (dot ? dot + 1 : array->name)
                 : keep(w, sm_arena_copy(w->arena, array->name, strcspn(array->name, ".")));
     }
     for (int i = 0; i < w->of->arrays; i++) {

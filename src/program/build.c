@@ -76,6 +76,7 @@ static int tensor_of(builder *x, int array) {
                    .norm = a->norm,
                    .share = a->share,
                    .of = a->piece,
+                   .there = a->there,
                    .tied = a->role == SM_TEXT_WEIGHT && a->piece >= 0,
                    .typed = a->role == SM_TEXT_CACHE && a->typed,
                    .kept = lasts && a->piece < 0};

@@ -176,11 +176,6 @@ static void take_axes(sm_layout *to, const sm_layout *from, sm_axes axes) {
     }
 }
 
-static sm_element element_of(const pass *p, int tensor, sm_call_kind kind) {
-    return kind == SM_CALL_WEIGHT_GRADIENT ? p->actions->gradients
-                                           : sm_tensor_element(tensor_of(p, tensor));
-}
-
 /* Operands to hand, and room for the result. */
 static sm_status prepare(pass *p, const sm_program_task *task, sm_call_kind kind, sm_call *c,
                          sm_local_block *out, sm_error *err) {
@@ -212,7 +207,9 @@ static sm_status prepare(pass *p, const sm_program_task *task, sm_call_kind kind
         }
     }
     *out = sm_local_block_shape(&p->list->mesh, &task->einsum, &task->einsum.out, &c->made,
-                                element_of(p, task->result, kind));
+                                kind == SM_CALL_WEIGHT_GRADIENT
+                                    ? p->actions->gradients
+                                    : sm_tensor_element(tensor_of(p, task->result)));
     return status ? status : make(p, out, c->op->kind == SM_OP_ATTENTION, err);
 }
 
@@ -391,6 +388,7 @@ static void release(pass *p, const sm_last_use *last) {
     const sm_program *b = p->list->program;
     sm_bits stay = p->backward ? 0 : p->list->kept | (b->output >= 0 ? sm_bit_of(b->output) : 0);
     if (b->lent >= 0) stay |= sm_bit_of(b->lent);
+    if (!p->backward) stay |= sm_bit_of(p->layer->lends);
     for (int i = 0; i < SM_MAX_OPERANDS; i++)
         for (int k = 0; last->moved[i] >> k; k++) {
             if (!(last->moved[i] >> k & 1)) continue;
@@ -508,6 +506,10 @@ sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_p
     saved->open = p;
     const sm_program *b = p->list->program;
     sm_status status = SM_OK;
+    if (layer->lends < SM_MAX_BITS) {
+        p->slope[layer->lends].home = *lent;
+        lent->data = NULL;
+    }
     if (b->output >= 0) {
         p->slope[b->output].home = *stream;
         stream->data = NULL;

@@ -117,7 +117,7 @@ int sm_recompute_kept(const sm_partition *partition, sm_bits set, sm_regather re
     }
     int n = 0;
     for (int t = 0; t < b->tensors; t++) {
-        if (!(wanted & sm_bit_of(t))) continue;
+        if (!(wanted & sm_bit_of(t)) || t == b->lent) continue; /* kept by whom it is of */
         /* what runs again has its operands brought again */
         bool arrives = (regather & SM_KEEPS_ACTIVATIONS) && (partition->receivers[t] & ~*again);
         if (arrives)

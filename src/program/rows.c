@@ -37,19 +37,14 @@ int sm_task_list_matrix(const sm_task_list *list) {
     return 0;
 }
 
-static const char *last_name(const char *name) {
-    const char *dot = strrchr(name, '.');
-    return dot ? dot + 1 : name;
-}
-
 sm_step_layer *sm_stage_owner(const sm_stage *s, sm_step_layer *layer, int tensor, int *as) {
     const sm_tensor *w = &layer->list->program->tensor[tensor];
     for (int i = 0; w->tied && i < s->layers; i++) {
         const sm_program *b = s->layer[i].list->program;
         for (int k = 0; k < b->tensors; k++) {
             const sm_tensor *x = &b->tensor[k];
-            bool same = x->role == SM_ROLE_WEIGHT && w->of == (x->tied ? x->of : s->layer[i].piece);
-            if (!same || strcmp(last_name(x->name), last_name(w->name)) != 0) continue;
+            bool own = s->layer[i].piece == w->of && b->tensor_of[w->there] == k;
+            if (!own && !(x->tied && x->of == w->of && x->there == w->there)) continue;
             *as = k;
             return &s->layer[i];
         }

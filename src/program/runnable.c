@@ -37,11 +37,11 @@ static const char *odd_attention(const sm_text_lines *l, const sm_text_line *lin
     return l->array[line->operand[1].array].piece >= 0 ? "keys and values of another layer" : NULL;
 }
 
-/* What an earlier stack made is read as it is, by products. */
+/* What an earlier stack passes on is read as it is, by products; what a layer makes, as its own. */
 static bool borrows(const sm_text_lines *l, const sm_text_line *line) {
     for (int i = 0; i < line->operands; i++) {
         const sm_text_array *a = &l->array[line->operand[i].array];
-        if (a->piece >= 0 && a->role == SM_TEXT_ACTIVATION) return true;
+        if (a->piece >= 0 && a->there < 0 && a->role == SM_TEXT_ACTIVATION) return true;
     }
     return false;
 }
@@ -79,11 +79,6 @@ static bool positions(const sm_text_lines *l, const sm_text_line *line) {
            l->dim[made->dim[0]].role == SM_DIMENSION_POSITIONS;
 }
 
-static const char *choice_odd(const sm_text_lines *l, const sm_text_line *line) {
-    const sm_text_array *p = &l->array[line->operand[0].array];
-    return l->dim[p->dim[p->rank - 1]].size > SM_RUN_EXPERTS ? "more than 1024 experts" : NULL;
-}
-
 static const char *line_odd(const sm_text_lines *l, const sm_text_line *line, bool held,
                             bool serving) {
     const sm_text_array *first = line->operands ? &l->array[line->operand[0].array] : NULL;
@@ -95,7 +90,10 @@ static const char *line_odd(const sm_text_lines *l, const sm_text_line *line, bo
         return line->operands > 2                           ? "products of three and more arrays"
                : serving && borrows(l, line) && !line->once ? "arrays of another stack in each step"
                                                             : NULL;
-    case SM_OPERATOR_TOP: return choice_odd(l, line);
+    case SM_OPERATOR_TOP:
+        return first && l->dim[first->dim[first->rank - 1]].size > SM_RUN_EXPERTS
+                   ? "more than 1024 experts"
+                   : NULL;
     case SM_OPERATOR_TAKE:
         return !first || (first->role != SM_TEXT_WEIGHT && first->rank != 3) ? "rows of activations"
                : line->operands < 2 && !positions(l, line) ? "a table of other rows than positions"
@@ -233,6 +231,13 @@ bool sm_model_pools(const sm_model *model) {
     double pools = 0;
     sm_architecture_number(model->architecture, "pools", &pools);
     return pools > 0 && sm_model_reads(model);
+}
+
+sm_status sm_program_whole(const sm_model *model, const char *name, bool lent, sm_error *err) {
+    return lent ? sm_fail(err, SM_BAD_INPUT,
+                          "layers of %s read %s of an earlier one, which no pipeline passes on",
+                          model->name, name)
+                : SM_OK;
 }
 
 bool sm_model_reads(const sm_model *model) { return !model->causal && !sm_model_stacked(model); }

@@ -11,8 +11,26 @@ sm_status stage_call(const sm_stage *s, sm_call *call, sm_error *err) {
 }
 
 static void add_layer(sm_stage *s, const sm_task_list *list, int number, int piece, int chunk) {
-    s->layer[s->layers++] =
-        (sm_step_layer){.list = list, .number = number, .piece = piece, .chunk = chunk};
+    s->layer[s->layers++] = (sm_step_layer){
+        .list = list, .number = number, .piece = piece, .chunk = chunk, .lends = SM_MAX_BITS};
+}
+
+/* A layer that reads what an earlier one has made: which that is. */
+static sm_status link_lender(sm_stage *s, const sm_model *model, sm_step_layer *reader,
+                             sm_error *err) {
+    const sm_program *b = reader->list->program;
+    const sm_tensor *read = b->lent < 0 ? NULL : &b->tensor[b->lent];
+    const sm_model_piece *piece;
+    int number = -1;
+    sm_architecture_pieces(model->architecture, &piece);
+    if (!read || read->there < 0) return SM_OK;
+    for (int i = 0; i <= read->of; i++) number += piece[i].layer >= 0 && !piece[i].apart;
+    for (sm_step_layer *l = s->layer; l < reader; l++)
+        if (piece[read->of].layer < 0 ? l->piece == read->of : l->number == number)
+            reader->lender = l;
+    if (s->chunks || !reader->lender) return sm_program_whole(model, read->name, true, err);
+    reader->lender->lends = reader->lender->list->program->tensor_of[read->there];
+    return SM_OK;
 }
 
 /* The pieces that stand before layer `at` but for embedding and head. */
@@ -52,7 +70,10 @@ sm_status sm_stage_new(sm_stage *s, const sm_model *model, const sm_task_list *l
         int c = i % s->copies * chunks + i / s->copies;
         if (chunk[c].stage == s->number) add_chunk(s, model, list, c, &chunk[c]);
     }
-    return SM_OK;
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < s->layers; i++)
+        status = link_lender(s, model, &s->layer[i], err);
+    return status;
 }
 
 static void forget_gradients(sm_stage *s) {
@@ -257,13 +278,15 @@ static sm_status check_read(const sm_step_layer *layer, int tensor, const sm_loc
                    read, made);
 }
 
-/* What another stack made is there while the layer works, and is never its own. */
+/* What another stack or layer made is there while the layer works, and is never its own. */
 static sm_status borrow(const sm_stage *s, const sm_step_layer *layer, sm_pass_saved *saved,
                         sm_error *err) {
     int lent = layer->list->program->lent;
+    const sm_step_layer *by = layer->lender;
     if (lent < 0) return SM_OK;
-    sm_status status = check_read(layer, lent, &s->lent, &saved->value[lent], err);
-    saved->value[lent].data = status ? NULL : s->lent.data;
+    const sm_local_block *from = by ? &(*saved_of(s, by))->value[by->lends] : &s->lent;
+    sm_status status = check_read(layer, lent, from, &saved->value[lent], err);
+    saved->value[lent].data = status ? NULL : from->data;
     return status;
 }
 
@@ -281,7 +304,7 @@ static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block
         stream->data = NULL;
         mark(s, &s->lent, SM_TRAIN_MEMORY_ACTIVATIONS);
     }
-    if (!status && !b->serving) status = borrow(s, layer, saved, err);
+    if (!status && (!b->serving || layer->lender)) status = borrow(s, layer, saved, err);
     if (!status && b->input >= 0 && !stream->data) status = give(s, layer, stream, err);
     sm_local_block like;
     if (!status && b->input >= 0) status = check_read(layer, b->input, stream, &like, err);
@@ -302,7 +325,7 @@ static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block
         saved->value[b->output].data = NULL;
         mark(s, stream, SM_TRAIN_MEMORY_BUFFERS);
     }
-    sm_pass_drop(s->actions, saved, layer->list->kept, !b->serving);
+    sm_pass_drop(s->actions, saved, layer->list->kept | sm_bit_of(layer->lends), !b->serving);
     if (status || !offloads(s, layer)) return status;
     assert(s->residents < SM_RESIDENTS); /* make_room saw to it */
     s->resident[s->residents++] = (sm_resident){layer, saved};
@@ -343,7 +366,8 @@ static sm_status read_source(sm_stage *s, sm_error *err) {
     if (!status && reads(&s->layer[s->layers - 1]))
         status = tell(s, &s->layer[last], NULL, &s->lent, err);
     for (int i = 0; !status && i < s->layers; i++)
-        if (s->layer[i].list->program->lent >= 0) status = keep_lent(s, &s->layer[i], err);
+        if (s->layer[i].list->program->lent >= 0 && !s->layer[i].lender)
+            status = keep_lent(s, &s->layer[i], err);
     return status;
 }
 

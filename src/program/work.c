@@ -63,15 +63,14 @@ static void unpack(job *j, const sm_op *op, const term *t, const int *at, sm_pha
     add_bytes(w, stored, SM_ROLE_WEIGHT);
 }
 
-static bool is_norm(const sm_program *b, const sm_op *op) {
-    return op->kind == SM_OP_VECTOR && op->inputs == 2 && b->tensor[op->in[1]].norm;
-}
-
 /* Backward every product has a gradient of its own. */
 static bool casts(const sm_program *b, const sm_op *op, sm_phase phase) {
     int weight = b->tensor[op->in[0]].role == SM_ROLE_WEIGHT, read = op->in[weight];
     if (phase != SM_PHASE_FORWARD) return phase == SM_PHASE_BACKWARD_INPUT;
-    if (b->tensor[read].producer >= 0 && is_norm(b, &b->op[b->tensor[read].producer])) return false;
+    const int made_by = b->tensor[read].producer;
+    const sm_op *norm = made_by >= 0 ? &b->op[made_by] : op;
+    if (norm->kind == SM_OP_VECTOR && norm->inputs == 2 && b->tensor[norm->in[1]].norm)
+        return false;
     for (const sm_op *before = b->op; before < op; before++)
         if (before->kind == SM_OP_EINSUM && (before->in[0] == read || before->in[1] == read))
             return false;

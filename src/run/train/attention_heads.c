@@ -201,12 +201,10 @@ void attention_each_head(const attention_blocks *b,
     }
 }
 
-static size_t rooms_of(const attention_mask *m) { return m->cap > 0 ? 3 : 2; }
-
 size_t attention_room_count(const attention_blocks *b) {
     size_t queries = b->x[Q]->size[1];
     size_t most = SM_QUERIES_AT_ONCE;
-    return rooms_of(&b->mask) * (queries < most ? queries : most) * b->keys;
+    return (b->mask.cap > 0 ? 3 : 2) * (queries < most ? queries : most) * b->keys;
 }
 
 size_t attention_row_count(const attention_blocks *b) {

@@ -36,8 +36,6 @@ static sm_status einsum(train_call *c, sm_error *err) {
 
 /* ---- embedding: rows of a table [V,D], [Np,D] of positions or [Nt,D] of kinds ---- */
 
-static bool of_positions(const train_call *c) { return c->line->operands == 1; }
-
 /* Rows [B,U,D] that another stack made: words beyond the vocabulary stand for them. */
 static bool of_rows(const train_call *c) {
     return c->lines->array[c->line->operand[0].array].role != SM_TEXT_WEIGHT;
@@ -59,7 +57,7 @@ static size_t row_of(const train_call *c, const sm_local_block *table, const siz
     const size_t *size = table->size + table->rank - 2, sequence = first + s;
     size_t first_word = offset[table->rank - 2], before_it = 0;
     size_t word =
-        of_positions(c)
+        c->line->operands == 1
             ? train_position(c->t, sequence) + position + (size_t)c->numbers->first_position
         : of_words(c) || of_rows(c) ? (size_t)train_word(c->t, sequence, before(c) + position)
                                     : 0;

@@ -19,11 +19,6 @@ static double number(facts f, const char *name, double otherwise) {
     return sm_architecture_number_of(f.a, f.kind, name, &value) ? value : otherwise;
 }
 
-static bool word_is(facts f, const char *name, const char *wanted) {
-    const char *word = sm_architecture_word_of(f.a, f.kind, name);
-    return word && strcmp(word, wanted) == 0;
-}
-
 /* The first of these that the config or the family has. */
 static double first_of(facts a, const char *const *names, double otherwise) {
     for (; *names; names++) {
@@ -39,6 +34,7 @@ void train_numbers_read(const sm_model *m, int kind, train_numbers *n) {
     static const char *const layer[] = {"layer_norm_eps",    "layer_norm_epsilon", "norm_epsilon",
                                         "layernorm_epsilon", "norm_eps",           NULL};
     const facts a = {m->architecture, kind};
+    const char *scores = sm_architecture_word_of(a.a, a.kind, "scoring_func");
     *n = (train_numbers){.kind = kind,
                          .norm_epsilon = first_of(a, rms, 1e-6),
                          .layer_norm_epsilon = first_of(a, layer, 1e-5),
@@ -63,7 +59,7 @@ void train_numbers_read(const sm_model *m, int kind, train_numbers *n) {
                          .by_squares = number(a, "by_squares", 0) != 0,
                          .seen_whole = number(a, "seen_whole", 0) != 0,
                          .norm_by_group = number(a, "norm_by_group", 0) != 0,
-                         .shares_sigmoid = word_is(a, "scoring_func", "sigmoid"),
+                         .shares_sigmoid = scores && strcmp(scores, "sigmoid") == 0,
                          .shares_normed = number(a, "norm_topk_prob", 1) != 0,
                          .shares_scale = number(a, "routed_scaling_factor", 1),
                          .groups_by_two = number(a, "groups_by_two", 0) != 0};

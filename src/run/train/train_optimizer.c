@@ -16,12 +16,6 @@
 
 enum { BLOCK = TRAIN_MOMENT_BLOCK, CODES = 256, SIGN = 128 };
 
-/* Is all that an update reads and writes floats in the rank's own memory? Else it comes and goes in
- * parts that begin at multiples of a block. */
-static bool is_plain(const sm_train_setup *s) {
-    return s->optimizer == SM_TRAIN_ADAM && !s->offload_optimizer && !s->stored && !s->gradients;
-}
-
 /* Has the optimizer weights of its own, in single precision? */
 static bool keeps_weights(const sm_train_setup *s) { return s->stored && !s->rounded; }
 
@@ -253,10 +247,13 @@ static void update_weights(const sm_trainer *t, const sm_step_layer *layer, int 
                            sm_local_block *row) {
     sm_gradient_group *g = &((sm_step_layer *)(uintptr_t)layer)->group[group];
     const train_moments *m = g->state;
-    sm_rng rng = {t->setup->seed + t->updates * 0x100000001b3u};
+    const sm_train_setup *s = t->setup;
+    sm_rng rng = {s->seed + t->updates * 0x100000001b3u};
     rng.state =
         sm_rng_next(&rng) + (uint64_t)(layer->number + 1) * SM_MAX_WEIGHT_CLASSES + (uint64_t)group;
-    if (is_plain(t->setup))
+    /* Where not all that an update reads and writes is floats in the rank's own memory, it comes
+     * and goes in parts that begin at multiples of a block. */
+    if (s->optimizer == SM_TRAIN_ADAM && !s->offload_optimizer && !s->stored && !s->gradients)
         adam_step(&t->adam, g->chunk, m->first.code, m->second.code, g->sum.data, row->data);
     else update_in_parts(t, &t->adam, g, row, sm_rng_next(&rng), place_in_row(t, layer, group));
 }

@@ -196,11 +196,6 @@ static bool is_weight(const sm_task_list *p, int tensor) {
     return p->program->tensor[tensor].role == SM_ROLE_WEIGHT;
 }
 
-/* The last number of a piece. */
-static int last_number(const sm_trainer *t) {
-    return t->setup->model->L + t->setup->model->outside - 2;
-}
-
 /* Of tied weights the first is kept; what is not trained has no moments. */
 static bool is_kept(const sm_trainer *t, const sm_task_list *p, int number, int tensor,
                     sm_train_part part) {
@@ -397,10 +392,11 @@ static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, doubl
 
 static sm_status save(sm_trainer *t, bool dealt, bool lists, sm_train_visit visit, void *context,
                       sm_error *err) {
+    const sm_model *model = t->setup->model;
     double *load = dealt ? sm_calloc((size_t)t->world->size, sizeof *load) : NULL;
     sm_status status = dealt && !load ? sm_fail_memory(err) : SM_OK;
     for (int part = SM_TRAIN_VALUE; part <= last_part(t); part++)
-        for (int layer = -1; !status && layer <= last_number(t); layer++)
+        for (int layer = -1; !status && layer <= model->L + model->outside - 2; layer++)
             status = save_layer(t, layer, (sm_train_part)part, load, lists, visit, context, err);
     sm_free(load);
     return status;

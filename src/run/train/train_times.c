@@ -28,12 +28,6 @@ static uint32_t move_key(uint32_t key, sm_collective op, bool gradient) {
 
 static int piece_in(uint32_t key) { return (int)(key >> PIECE_SHIFT); }
 static int index_in(uint32_t key) { return (int)(key >> 3 & INDEX); }
-static sm_phase phase_in(uint32_t key) { return (sm_phase)(key >> 1 & 3); }
-static bool again_in(uint32_t key) { return key & 1; }
-static bool gradient_in(uint32_t key) { return key >> (PIECE_SHIFT - 1) & 1; }
-static sm_collective collective_in(uint32_t key) {
-    return (sm_collective)(key >> (3 + BITS_OF_INDEX) & 15);
-}
 
 /* ---- counting ---- */
 
@@ -181,10 +175,10 @@ static const char *const outside_names[TRAIN_OUTSIDE_COUNT] = {"hand over", "gra
 static sm_train_row row_at(const sm_trainer *t, bool moves, const train_took *x) {
     const sm_program *b = t->list[piece_in(x->key)].program;
     bool outside = index_in(x->key) == OUTSIDE;
-    sm_train_row row = {.kind = moves ? (int)collective_in(x->key) : SM_OP_VECTOR,
-                        .phase = phase_in(x->key),
-                        .again = again_in(x->key),
-                        .gradient = moves && gradient_in(x->key),
+    sm_train_row row = {.kind = moves ? (int)(x->key >> (3 + BITS_OF_INDEX) & 15) : SM_OP_VECTOR,
+                        .phase = (sm_phase)(x->key >> 1 & 3),
+                        .again = x->key & 1,
+                        .gradient = moves && (x->key >> (PIECE_SHIFT - 1) & 1),
                         .step_end = moves && outside,
                         .seconds = x->seconds,
                         .around_s = x->around_s,
