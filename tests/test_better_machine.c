@@ -12,6 +12,7 @@
 #include "scalemodel/lowering.h"
 #include "scalemodel/serve.h"
 #include "search_copy.h"
+#include "serve_cases.h"
 
 static random_job r;
 static sm_system odd, better; /* the job's out of balance; with more of a resource */
@@ -163,6 +164,40 @@ static void a_point_of_serving_is_never_worse(void **state) {
     assert_true(compared > cases / 2);
 }
 
+/* Chips of a fleet for a request a second within 40 ms a token. */
+static double fleet_chips(const serve_case *c, const char *better_by) {
+    sm_error err = {0};
+    sm_fleet f;
+    sm_serve_search_options o;
+    sm_serve_job job = c->job;
+    sm_source text = sm_source_of("--what-if", better_by);
+    sm_serve_search_defaults(&o);
+    o.tpot_s = 0.04;
+    job.system = &better;
+    if (sm_system_what_if(&text, &c->system, &better, &err)) fail_msg("%s", err.sentence);
+    if (sm_serve_fleet(&job, NULL, &o, NULL, 1, &f, &err)) fail_msg("%s", err.sentence);
+    return f.chips;
+}
+
+/* On quicker links larger replicas do more per chip than smaller ones, which still take fewer where
+ * few requests come. On the slowest a replica of three copies is passed over and one copy is tried
+ * with all that it may decode. */
+static void a_fleet_takes_no_more_chips_on_quicker_links(void **state) {
+    static const char *const systems[] = {"h100-sxm:8", "l40s:8", "tpu-v5p:2x2x2", "rtx-3090:8"};
+    static const char *const links[] = {"link=0.25x", "link=1x", "link=1.5x", "link=4x"};
+    for (size_t i = REPEATED; i < sizeof systems / sizeof *systems; i++) {
+        double chips = HUGE_VAL;
+        serve_case c;
+        serve_case_fill(&c, "deepseek-v2-lite", systems[i]);
+        c.job.prompt = 2048, c.job.output = 512;
+        for (size_t k = 0; k < sizeof links / sizeof *links; k++) {
+            double now = fleet_chips(&c, links[k]);
+            if (now > chips) fail_msg("%s %s: %g chips after %g", systems[i], links[k], now, chips);
+            chips = now;
+        }
+    }
+}
+
 /* ---- einsums ---- */
 
 /* An array of two dimensions, each over an axis or none. */
@@ -243,6 +278,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_plan_is_never_worse),
         cmocka_unit_test(a_point_of_serving_is_never_worse),
+        cmocka_unit_test(a_fleet_takes_no_more_chips_on_quicker_links),
         cmocka_unit_test(a_sharded_einsum_is_never_worse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

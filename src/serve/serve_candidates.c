@@ -254,7 +254,7 @@ static bool misses_limits(search *h, family *f, double batch, double tpot_s) {
 static bool ruled_out(search *h, family *f, double batch, double tpot_s) {
     double least_s = tpot_s * (1 - ROUNDING);
     double most = batch / least_s / h->slice[h->at].chips * (1 + ROUNDING);
-    return frontier_beats(&h->front, least_s, most) || misses_limits(h, f, batch, least_s);
+    return frontier_beats(&h->front, h->at, least_s, most) || misses_limits(h, f, batch, least_s);
 }
 
 static bool price_load(search *h, const found *p, const decode_time *decode, double first_s,
@@ -310,7 +310,7 @@ static void offer(search *h, family *f, int order, double batch, const decode_ti
     p.per_chip = batch / p.tpot_s / chips;
     /* It is looked for until it is later than the limit and than the best there is. */
     if (h->o->ttft_s > 0 && !h->o->by_lower) {
-        if (!h->o->brute && frontier_beats(&h->front, p.tpot_s, p.per_chip)) return;
+        if (!h->o->brute && frontier_beats(&h->front, h->at, p.tpot_s, p.per_chip)) return;
         double limit_s = meets(p.tpot_s, h->o->tpot_s) ? h->o->ttft_s : 0;
         double late_s = h->o->brute ? INFINITY : larger(limit_s, h->best_ttft_s);
         load.first.mean_s = first_least_s(h, f, batch, first.expected_s);
@@ -462,7 +462,8 @@ static void note_late(search *h, family *f) {
     }
     double most = low / limit / h->slice[h->at].chips * (1 + ROUNDING);
     const found late = {*f->plan, exp2(floor(log2(low))), limit, most, h->at};
-    if (h->o->brute || !frontier_beats(&h->front, limit, most)) frontier_append(&h->late, &late);
+    if (h->o->brute || !frontier_beats(&h->front, h->at, limit, most))
+        frontier_append(&h->late, &late);
 }
 
 static void each_batch(search *h, family *f) {
@@ -572,7 +573,7 @@ static bool offer_batch(search *h, const found *from, double batch, bool add) {
         if (status != SM_OK || !p.fits || !meets(p.tpot_s[which], h->o->tpot_s)) return false;
         f.tpot_s = p.tpot_s[which];
         f.per_chip = batch / f.tpot_s / p.chips;
-        if (frontier_beats(&h->front, f.tpot_s, f.per_chip)) return true;
+        if (frontier_beats(&h->front, f.slice, f.tpot_s, f.per_chip)) return true;
     }
     if (!meets(p.ttft_s[which], h->o->ttft_s)) return false;
     if (add) frontier_add(&h->front, &f);
@@ -636,7 +637,7 @@ static void refine_late(search *h) {
         const found *late = &h->late.point[i];
         family f;
         found from;
-        if (frontier_beats(&h->front, late->tpot_s, late->per_chip)) continue;
+        if (frontier_beats(&h->front, late->slice, late->tpot_s, late->per_chip)) continue;
         search_slice(h, h->at = late->slice);
         if (!open_family(h, &f, &late->plan)) continue;
         for (double batch = late->batch; batch >= 1; batch = floor(0.5 * batch)) {
@@ -666,9 +667,10 @@ static sm_status refine_frontier(search *h, sm_error *err) {
 }
 
 sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
-                     const sm_serve_search_options *options, sm_arena *arena, search *h,
-                     sm_error *err) {
+                     const sm_serve_search_options *options, bool of_fleet, sm_arena *arena,
+                     search *h, sm_error *err) {
     sm_status status = search_start(job, calibration, options, arena, h, err);
+    h->front.by_slice = of_fleet;
     for (h->at = 0; status == SM_OK && h->at < h->slices; h->at++) {
         search_slice(h, h->at);
         each_sharding(h->s, options, h->slice[h->at].chips, visit, h);
@@ -682,7 +684,7 @@ sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
 
 sm_status search_point(search *h, const found *f, sm_serve_point *point, sm_error *err) {
     search_slice(h, f->slice);
-    return point_of(h->s, &f->plan, f->batch, h->closed_first ? 0 : INFINITY, point, err);
+    return point_of(h->s, &f->plan, f->batch, h->front.by_slice ? 0 : INFINITY, point, err);
 }
 
 void search_free(search *h) {
