@@ -50,12 +50,6 @@ static void taken_by(const stepping *s, int number, box *b) {
     box_of(s, s->after, number, s->block->size, b);
 }
 
-/* Where the block of a member goes in the result when the axes of the step leave their dimensions.
- */
-static void given_by(const stepping *s, int number, box *b) {
-    box_of(s, s->before, number, s->result->size, b);
-}
-
 static void take(const stepping *s, const box *b, void *to) {
     box_side into = {to, b->size, nowhere}, from = {s->block->data, s->block->size, b->offset};
     if (b->padded) memset(to, 0, product(b->size, s->block->rank) * s->width);
@@ -129,7 +123,7 @@ static sm_status move_parts(stepping *s, sm_error *err) {
     status = sm_run_collective(s->group, &(sm_run_call){s->step->op, send, recv, count, element, 0},
                                err);
     for (int i = 0; !status && unpacks && i < members; i++) {
-        given_by(s, i, &b);
+        box_of(s, s->before, i, s->result->size, &b); /* where a member's block goes */
         give(s, recv + (size_t)i * bytes, part.size, &b);
     }
     memory_free(room);
