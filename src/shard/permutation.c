@@ -90,7 +90,8 @@ static double begin_of(const cuts *c, int block, double *end) {
     double begin = 0, last = c->length;
     for (int i = 0, below = c->parts; i < c->axes; i++, block %= below) {
         below /= c->chips[i];
-        begin += c->size[i] * (block / below);
+        int part = block / below;
+        begin += c->size[i] * part;
         last = last < begin + c->size[i] ? last : begin + c->size[i];
     }
     *end = last;
