@@ -166,11 +166,13 @@ static sm_status settle_replica(sm_serve *s, const sm_serve_search_options *o, d
 }
 
 /* Copies of a model that share nothing are replicas by themselves, of which a fleet may have any
- * number: one of them, in an engine of its own. */
+ * number: one of them, in an engine of its own, where its chips are a part of the system. */
 static sm_status one_copy(const sm_serve_job *job, const sm_calibration *calibration,
                           sm_serve_point *p, sm_serve **s, sm_error *err) {
     sm_plan plan = p->plan;
+    sm_system slice;
     int copies = plan.data;
+    if (!sm_system_part(job->system, p->chips / copies, &slice)) return SM_OK;
     plan.data = 1;
     sm_status status = open_worker(job, calibration, p->chips / copies, s, err);
     double batch = larger(1, floor(p->batch / copies));
@@ -251,15 +253,9 @@ sm_status sm_serve_fleet(const sm_serve_job *given, const sm_calibration *calibr
         return sm_fail(err, SM_BAD_INPUT, "a traffic of %g requests a second", requests_per_s);
     sm_arena *arena = sm_arena_new();
     if (!arena) return sm_fail_memory(err);
-    /* Requests come as they do: points, which are of a benchmark that begins all at once, take
-     * longer to their first tokens, so that those beyond the limit are tried too. */
-    sm_serve_search_options points = o;
-    int passes = o.ttft_s > 0 && requests_per_s > 0 ? 2 : 1;
-    for (int i = 0; i < passes && !status; i++, points.ttft_s = 0) {
-        if (answer && !(requests_per_s > 0)) result = *answer;
-        else status = search_points(job, calibration, &points, true, arena, &result, err);
-        if (!status) status = try_points(job, calibration, &o, &result, requests_per_s, fleet, err);
-    }
+    if (answer && !(requests_per_s > 0)) result = *answer;
+    else status = search_points(job, calibration, &o, true, arena, &result, err);
+    if (!status) status = try_points(job, calibration, &o, &result, requests_per_s, fleet, err);
     if (!status && fleet->replicas > 0) status = fill_replica(job, calibration, fleet, err);
     sm_arena_free(arena);
     return status;
@@ -309,7 +305,7 @@ static void offer(prefills *p, const sm_plan *plan, double group) {
     double more = p->best.per_chip * (1 + 1e-9); /* copies of a smaller one are no better */
     p->quickest_s = smaller(p->quickest_s, all_s);
     if ((p->h->o->ttft_s > 0 && all_s > p->h->o->ttft_s) || !(rate > more)) return;
-    p->best = (found){*plan, group * plan->pipeline, step_s, rate, p->h->at};
+    p->best = (found){*plan, group * plan->pipeline, step_s, rate, 0, p->h->at};
 }
 
 static void each_seq(prefills *p, sm_plan plan, double group) {

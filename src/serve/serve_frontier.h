@@ -7,17 +7,19 @@
 typedef struct found {
     sm_plan plan;
     double batch, tpot_s, per_chip;
+    double first_s; /* of a prompt alone */
     int slice;
 } found;
 
 typedef struct frontier {
     found *point;
     size_t n, room;
-    bool by_slice; /* a larger slice beats no smaller one */
+    bool of_fleet; /* a larger slice beats no smaller one */
+    bool by_first; /* and slower prompts no quicker ones */
     bool failed;   /* out of memory */
 } frontier;
-/* Is there a point at least as good in both? */
-bool frontier_beats(const frontier *f, int slice, double tpot_s, double per_chip);
+/* Is there a point at least as good in all? */
+bool frontier_beats(const frontier *f, int slice, double first_s, double tpot_s, double per_chip);
 /* Keep it unless it is beaten, and drop what it beats; append: keep all. */
 void frontier_add(frontier *f, const found *point);
 void frontier_append(frontier *f, const found *point);

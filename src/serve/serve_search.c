@@ -7,15 +7,16 @@
 /* The Pareto set of a search as it grows: a point stays when no other is at least as quick per
  * token and gives at least as many tokens per second and chip. What sums of floating point alone
  * tell apart is as quick: idle copies of a model are no faster. */
-static bool at_least_as_good(const frontier *f, const found *p, int slice, double tpot_s,
-                             double per_chip) {
-    return (!f->by_slice || p->slice <= slice) && p->tpot_s <= tpot_s * (1 + 1e-7) &&
-           p->per_chip >= per_chip;
+static bool at_least_as_good(const frontier *f, const found *p, int slice, double first_s,
+                             double tpot_s, double per_chip) {
+    return !(f->of_fleet && p->slice > slice) &&
+           !(f->by_first && p->first_s > first_s * (1 + 1e-7)) &&
+           p->tpot_s <= tpot_s * (1 + 1e-7) && p->per_chip >= per_chip;
 }
 
-bool frontier_beats(const frontier *f, int slice, double tpot_s, double per_chip) {
+bool frontier_beats(const frontier *f, int slice, double first_s, double tpot_s, double per_chip) {
     for (size_t i = 0; i < f->n; i++)
-        if (at_least_as_good(f, &f->point[i], slice, tpot_s, per_chip)) return true;
+        if (at_least_as_good(f, &f->point[i], slice, first_s, tpot_s, per_chip)) return true;
     return false;
 }
 
@@ -33,10 +34,10 @@ void frontier_append(frontier *f, const found *p) {
 
 void frontier_add(frontier *f, const found *p) {
     size_t kept = 0;
-    if (frontier_beats(f, p->slice, p->tpot_s, p->per_chip)) return;
+    if (frontier_beats(f, p->slice, p->first_s, p->tpot_s, p->per_chip)) return;
     for (size_t i = 0; i < f->n; i++) {
         const found *old = &f->point[i];
-        if (at_least_as_good(f, p, old->slice, old->tpot_s, old->per_chip)) continue;
+        if (at_least_as_good(f, p, old->slice, old->first_s, old->tpot_s, old->per_chip)) continue;
         if (kept != i) f->point[kept] = f->point[i];
         kept++;
     }
