@@ -12,6 +12,7 @@
 #include "scalemodel/lowering.h"
 #include "scalemodel/serve.h"
 #include "search_copy.h"
+#include "serve_cases.h"
 
 static random_job r;
 static sm_system odd, better; /* the job's out of balance; with more of a resource */
@@ -163,6 +164,48 @@ static void a_point_of_serving_is_never_worse(void **state) {
     assert_true(compared > cases / 2);
 }
 
+/* Chips of a fleet within the limits. */
+static double fleet_chips(const serve_case *c, const sm_serve_search_options *o, double rate,
+                          const char *better_by) {
+    sm_error err = {0};
+    sm_fleet f;
+    sm_serve_job job = c->job;
+    sm_source text = sm_source_of("--what-if", better_by);
+    job.system = &better;
+    if (sm_system_what_if(&text, &c->system, &better, &err)) fail_msg("%s", err.sentence);
+    if (sm_serve_fleet(&job, NULL, o, NULL, rate, &f, &err)) fail_msg("%s", err.sentence);
+    return f.chips;
+}
+
+/* On quicker links larger replicas do more per chip than smaller ones, which still take fewer where
+ * few requests come: two of deepseek-v2-lite. On the slowest a replica of three copies is passed
+ * over and one copy is tried with all that it may decode. With more of the memory's bandwidth four
+ * chips decode more per chip than eight, whose prompts alone are in time under the load. */
+static void a_fleet_takes_no_more_chips_on_a_better_machine(void **state) {
+    static const struct {
+        const char *model, *system, *better_by[4];
+        double prompt, output, tpot_s, ttft_s, rate;
+    } rows[] = {
+        {"deepseek-v2-lite", "l40s:8", {"link=0.25x", "link=1x", "link=2x"}, 2048, 512, 0.04, 0, 1},
+        {"deepseek-v2-lite", "rtx-3090:8", {"link=0.25x", "link=1x"}, 2048, 512, 0.04, 0, 1},
+        {"deepseek-v2-lite", "h100-sxm:8", {"link=1x", "link=1.5x"}, 2048, 512, 0.04, 0, 1},
+        {"gemma-2-9b", "mi300x:8", {"hbm=4x", "hbm=4.7x", "hbm=5x"}, 4000, 200, 0, 0.2, 82.3}};
+    for (size_t i = REPEATED; i < sizeof rows / sizeof *rows; i++) {
+        double chips = HUGE_VAL;
+        serve_case c;
+        sm_serve_search_options o;
+        serve_case_fill(&c, rows[i].model, rows[i].system);
+        c.job.prompt = rows[i].prompt, c.job.output = rows[i].output;
+        sm_serve_search_defaults(&o);
+        o.tpot_s = rows[i].tpot_s, o.ttft_s = rows[i].ttft_s;
+        for (const char *const *by = rows[i].better_by; *by; by++) {
+            double now = fleet_chips(&c, &o, rows[i].rate, *by);
+            if (now > chips) fail_msg("%s %s: %g chips after %g", rows[i].system, *by, now, chips);
+            chips = now;
+        }
+    }
+}
+
 /* ---- einsums ---- */
 
 /* An array of two dimensions, each over an axis or none. */
@@ -243,6 +286,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_plan_is_never_worse),
         cmocka_unit_test(a_point_of_serving_is_never_worse),
+        cmocka_unit_test(a_fleet_takes_no_more_chips_on_a_better_machine),
         cmocka_unit_test(a_sharded_einsum_is_never_worse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

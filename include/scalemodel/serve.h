@@ -269,10 +269,10 @@ typedef struct sm_fleet {
  * same chips, nine of ten requests within each limit and no replica beyond four fifths of what it
  * can do with as many sequences as fit. 0: the one replica that does most per chip so when requests
  * come at random, at utilisation times requests_per_s_per_replica (what it does within tpot_s where
- * each request that ends is followed by another); utilisation 0: none holds the limits. answer:
- * what sm_serve_search answered to the same job and options, NULL: it is asked. SM_BAD_INPUT when
- * the traffic is out of range, SM_NEGATIVE when no plan fits or meets the limits, SM_USAGE for
- * options or a job without their size. */
+ * each request that ends is followed by another); utilisation 0: none holds the limits. answer: of
+ * that replica, what sm_serve_search answered to the same job and options; NULL: it is searched, as
+ * fleets are. SM_BAD_INPUT when the traffic is out of range, SM_NEGATIVE when no plan fits or meets
+ * the limits, SM_USAGE for options or a job without their size. */
 sm_status sm_serve_fleet(const sm_serve_job *job, const sm_calibration *calibration,
                          const sm_serve_search_options *options, const sm_serve_result *answer,
                          double requests_per_s, sm_fleet *fleet, sm_error *err);

@@ -99,11 +99,13 @@ char *sm_arena_copy(sm_arena *arena, const char *text, size_t length) {
 }
 
 char *sm_arena_vprintf(sm_arena *arena, const char *format, va_list args) {
+    char usual[128];
     va_list again;
     va_copy(again, args);
-    int length = vsnprintf(NULL, 0, format, args);
+    int length = vsnprintf(usual, sizeof usual, format, args);
     char *text = length < 0 ? NULL : sm_arena_alloc(arena, (size_t)length + 1);
-    if (text != NULL) vsnprintf(text, (size_t)length + 1, format, again);
+    if (text && (size_t)length < sizeof usual) memcpy(text, usual, (size_t)length + 1);
+    else if (text) vsnprintf(text, (size_t)length + 1, format, again);
     va_end(again);
     return text;
 }

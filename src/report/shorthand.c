@@ -6,8 +6,8 @@
 
 enum { NUMBER_ROOM = 48 };
 
-static const char *keep(sm_report *r, const char *text) {
-    const char *kept = sm_arena_copy(r->arena, text, strlen(text));
+static const char *keep(sm_report *r, const char *text, size_t length) {
+    const char *kept = sm_arena_copy(r->arena, text, length);
     if (kept) return kept;
     r->out_of_memory = true;
     return "";
@@ -17,7 +17,9 @@ typedef char *writer(char *text, size_t size, double value);
 
 static const char *show(sm_report *r, double value, writer *write) {
     char text[NUMBER_ROOM];
-    return isfinite(value) ? keep(r, write(text, sizeof text, value)) : "-";
+    if (!isfinite(value)) return "-";
+    write(text, sizeof text, value);
+    return keep(r, text, strlen(text));
 }
 const char *sm_show_count(sm_report *r, double value) { return show(r, value, sm_format_count); }
 
@@ -38,7 +40,9 @@ const char *sm_show_seconds(sm_report *r, double seconds) {
 
 const char *sm_show_rate(sm_report *r, double per_s, const char *unit) {
     char text[NUMBER_ROOM];
-    return isfinite(per_s) ? keep(r, sm_format_rate(text, sizeof text, per_s, unit)) : "-";
+    if (!isfinite(per_s)) return "-";
+    sm_format_rate(text, sizeof text, per_s, unit);
+    return keep(r, text, strlen(text));
 }
 
 const char *sm_show_percent(sm_report *r, double fraction) {
@@ -71,8 +75,8 @@ sm_table *sm_page_table(sm_report *r, const char *title, const char *heads) {
     for (; units && *heads && n < SM_PAGE_COLUMNS; n++) {
         size_t length = strcspn(heads, "|"), unit = heads[1] == '{' ? strcspn(heads, "}") : 0;
         aligns[n] = heads[0] == '>' ? SM_RIGHT : SM_LEFT;
-        units[n] = unit ? sm_textf(r, "%.*s", (int)unit - 2, heads + 2) : "#";
-        names[n] = sm_textf(r, "%.*s", (int)(length - unit) - 1, heads + unit + 1);
+        units[n] = unit ? keep(r, heads + 2, unit - 2) : "#";
+        names[n] = keep(r, heads + unit + 1, length - unit - 1);
         heads += length + (heads[length] == '|');
     }
     sm_table *table = units ? sm_table_new(r->arena, title, n, names, aligns) : NULL;
@@ -130,7 +134,7 @@ sm_data *sm_put_array(sm_report *r, sm_data *parent, const char *key) {
 
 sm_data *sm_put_nested(sm_report *r, sm_data *object, const char **key) {
     for (size_t n; object && (*key)[n = strcspn(*key, ".")]; *key += n + 1) {
-        const char *outer = sm_textf(r, "%.*s", (int)n, *key);
+        const char *outer = keep(r, *key, n);
         sm_data *inner = object->first;
         while (inner && strcmp(inner->key, outer) != 0) inner = inner->next;
         object = inner || r->out_of_memory ? inner : sm_put_object(r, object, outer);
@@ -154,7 +158,7 @@ static sm_data *data_of(sm_report *r, const sm_field *f) {
 static const char *next_key(sm_report *r, const char **keys, bool last) {
     size_t length = *keys ? strcspn(*keys, "|") : 0;
     assert(!*keys || r->out_of_memory || (length > 0 && ((*keys)[length] == '|') == !last));
-    const char *key = *keys ? sm_textf(r, "%.*s", (int)length, *keys) : NULL;
+    const char *key = *keys ? keep(r, *keys, length) : NULL;
     if (*keys) *keys += length + ((*keys)[length] == '|');
     return key;
 }

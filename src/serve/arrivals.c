@@ -142,11 +142,6 @@ static const char *draw_class(sm_synthetic *s) {
     return s->classes[i].name;
 }
 
-static double draw_think(sm_synthetic *s) {
-    if (s->think_cv <= 0.0 || s->think_s <= 0.0) return s->think_s;
-    return draw_lognormal(&s->rng, s->think_s, s->think_cv);
-}
-
 /* A request alone, or the first turn of a conversation. */
 static void begin_one(sm_synthetic *s, sm_request *request) {
     s->now_s = time_after(s, draw_gap(s));
@@ -163,8 +158,9 @@ static int next(void *context, sm_request *request, sm_error *err) {
     if (s->made == 0.0 && check(s, err)) return -1;
     const sm_lengths *l = &s->lengths;
     *request = (sm_request){.follows = s->left > 0.0};
-    if (request->follows) request->think_s = draw_think(s);
-    else begin_one(s, request);
+    if (!request->follows) begin_one(s, request);
+    else if (s->think_cv <= 0.0 || s->think_s <= 0.0) request->think_s = s->think_s;
+    else request->think_s = draw_lognormal(&s->rng, s->think_s, s->think_cv);
     s->made += 1.0;
     s->left -= 1.0;
     double more = draw_length(&s->rng, l->prompt, l->prompt_cv, s->least_share);

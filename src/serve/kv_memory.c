@@ -9,12 +9,6 @@ int64_t sim_pages_of(const sim_simulation *s, int64_t tokens) {
 
 int64_t sim_available(const sim_replica *r) { return r->capacity - r->used - r->tree.pinned; }
 
-/* Cached prefixes make way for what the sequences hold. */
-static void sim_give_up_cache(sim_replica *r) {
-    int64_t over = r->used + r->tree.hot - r->capacity;
-    if (over > 0) sim_radix_evict(&r->tree, over);
-}
-
 /* ---- prompts as runs ---- */
 
 /* Ids of prefixes, conversations and blocks count apart: a salt for each. */
@@ -124,7 +118,9 @@ static bool admit_with(sim_simulation *s, sim_replica *r, sim_sequence *q, int64
     }
     if (cold > 0) r->delay_s += host_seconds(s, r, cold);
     r->used += q->own;
-    sim_give_up_cache(r);
+    /* Cached prefixes make way for what the sequences hold. */
+    int64_t over = r->used + r->tree.hot - r->capacity;
+    if (over > 0) sim_radix_evict(&r->tree, over);
     return true;
 }
 

@@ -228,7 +228,7 @@ static double prompt_token_s(search *h, family *f) {
 static double first_least_s(search *h, family *f, double batch, double alone_s) {
     static const double LEAST_DRAWN = 0.75;
     const sm_serve_job *job = &h->s->job;
-    if (h->o->by_lower || job->alone) return alone_s;
+    if (h->o->by_lower || job->alone || h->front.of_fleet) return alone_s;
     double first_s = alone_s + LEAST_DRAWN * job->software->admission_s;
     if (job->in_flight > 0) return first_s;
     double shortest = 2 * SM_LOAD_SHORTEST / (1 + SM_LOAD_SHORTEST) * (job->prompt - job->prefix);
@@ -254,7 +254,9 @@ static bool misses_limits(search *h, family *f, double batch, double tpot_s) {
 static bool ruled_out(search *h, family *f, double batch, double tpot_s) {
     double least_s = tpot_s * (1 - ROUNDING);
     double most = batch / least_s / h->slice[h->at].chips * (1 + ROUNDING);
-    return frontier_beats(&h->front, least_s, most) || misses_limits(h, f, batch, least_s);
+    double first_s = h->front.by_first ? least_ttft(h, f) : 0;
+    return frontier_beats(&h->front, h->at, first_s, least_s, most) ||
+           misses_limits(h, f, batch, least_s);
 }
 
 static bool price_load(search *h, const found *p, const decode_time *decode, double first_s,
@@ -302,15 +304,15 @@ static void offer(search *h, family *f, int order, double batch, const decode_ti
     int chips = h->slice[h->at].chips;
     point_load load = {.tpot_s = limit_time(h, &decode->step) / decode->tokens};
     prefill first = prefill_at(h, f, order);
-    found p = {placed_as(h->places, f->plan, order), batch, 0, 0, h->at};
+    found p = {placed_as(h->places, f->plan, order), batch, 0, 0, first.ttft_s, h->at};
     p.plan.seq = first.seq;
-    load.first.mean_s = first.ttft_s;
     if (!h->o->by_lower && !price_load(h, &p, decode, first.expected_s, 0, &load)) return;
+    if (h->o->by_lower || h->front.of_fleet) load.first.mean_s = first.ttft_s;
     p.tpot_s = load.tpot_s;
     p.per_chip = batch / p.tpot_s / chips;
     /* It is looked for until it is later than the limit and than the best there is. */
-    if (h->o->ttft_s > 0 && !h->o->by_lower) {
-        if (!h->o->brute && frontier_beats(&h->front, p.tpot_s, p.per_chip)) return;
+    if (h->o->ttft_s > 0 && !h->o->by_lower && !h->front.of_fleet) {
+        if (!h->o->brute && frontier_beats(&h->front, h->at, 0, p.tpot_s, p.per_chip)) return;
         double limit_s = meets(p.tpot_s, h->o->tpot_s) ? h->o->ttft_s : 0;
         double late_s = h->o->brute ? INFINITY : larger(limit_s, h->best_ttft_s);
         load.first.mean_s = first_least_s(h, f, batch, first.expected_s);
@@ -461,8 +463,10 @@ static void note_late(search *h, family *f) {
         *(floor_tpot(h, f, middle, kind) <= limit ? &low : &high) = middle;
     }
     double most = low / limit / h->slice[h->at].chips * (1 + ROUNDING);
-    const found late = {*f->plan, exp2(floor(log2(low))), limit, most, h->at};
-    if (h->o->brute || !frontier_beats(&h->front, limit, most)) frontier_append(&h->late, &late);
+    double first_s = h->front.by_first ? least_ttft(h, f) : 0;
+    const found late = {*f->plan, exp2(floor(log2(low))), limit, most, first_s, h->at};
+    if (h->o->brute || !frontier_beats(&h->front, h->at, first_s, limit, most))
+        frontier_append(&h->late, &late);
 }
 
 static void each_batch(search *h, family *f) {
@@ -566,15 +570,16 @@ static bool offer_batch(search *h, const found *from, double batch, bool add) {
     int which = h->o->by_lower ? 0 : 1;
     f.batch = batch;
     search_slice(h, f.slice);
-    for (int simulated = 0; simulated <= (h->o->ttft_s > 0); simulated++) {
+    bool any_first = !(h->o->ttft_s > 0) || h->front.of_fleet;
+    for (int simulated = 0; simulated <= !any_first; simulated++) {
         sm_status status = point_of(h->s, &f.plan, batch, simulated ? h->o->ttft_s : 0, &p, &err);
         search_note(h, status, &err);
         if (status != SM_OK || !p.fits || !meets(p.tpot_s[which], h->o->tpot_s)) return false;
         f.tpot_s = p.tpot_s[which];
         f.per_chip = batch / f.tpot_s / p.chips;
-        if (frontier_beats(&h->front, f.tpot_s, f.per_chip)) return true;
+        if (frontier_beats(&h->front, f.slice, f.first_s, f.tpot_s, f.per_chip)) return true;
     }
-    if (!meets(p.ttft_s[which], h->o->ttft_s)) return false;
+    if (!any_first && !meets(p.ttft_s[which], h->o->ttft_s)) return false;
     if (add) frontier_add(&h->front, &f);
     return true;
 }
@@ -617,7 +622,7 @@ static bool quickest_place(search *h, family *f, double batch, found *out) {
         bool first_one = !(out->batch > 0) || h->o->brute;
         if (!first_one && token_s(h, f, batch, load.tpot_s) >= out->tpot_s) continue;
         prefill first = prefill_at(h, f, i);
-        found p = {placed_as(h->places, f->plan, i), batch, 0, 0, h->at};
+        found p = {placed_as(h->places, f->plan, i), batch, 0, 0, first.ttft_s, h->at};
         p.plan.seq = first.seq;
         if (!h->o->by_lower && !price_load(h, &p, &t, first.expected_s, 0, &load)) continue;
         p.tpot_s = load.tpot_s;
@@ -636,7 +641,8 @@ static void refine_late(search *h) {
         const found *late = &h->late.point[i];
         family f;
         found from;
-        if (frontier_beats(&h->front, late->tpot_s, late->per_chip)) continue;
+        if (frontier_beats(&h->front, late->slice, late->first_s, late->tpot_s, late->per_chip))
+            continue;
         search_slice(h, h->at = late->slice);
         if (!open_family(h, &f, &late->plan)) continue;
         for (double batch = late->batch; batch >= 1; batch = floor(0.5 * batch)) {
@@ -666,9 +672,11 @@ static sm_status refine_frontier(search *h, sm_error *err) {
 }
 
 sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
-                     const sm_serve_search_options *options, sm_arena *arena, search *h,
-                     sm_error *err) {
+                     const sm_serve_search_options *options, bool of_fleet, sm_arena *arena,
+                     search *h, sm_error *err) {
     sm_status status = search_start(job, calibration, options, arena, h, err);
+    h->front.of_fleet = of_fleet;
+    h->front.by_first = of_fleet && options->ttft_s > 0;
     for (h->at = 0; status == SM_OK && h->at < h->slices; h->at++) {
         search_slice(h, h->at);
         each_sharding(h->s, options, h->slice[h->at].chips, visit, h);
@@ -682,7 +690,7 @@ sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
 
 sm_status search_point(search *h, const found *f, sm_serve_point *point, sm_error *err) {
     search_slice(h, f->slice);
-    return point_of(h->s, &f->plan, f->batch, h->closed_first ? 0 : INFINITY, point, err);
+    return point_of(h->s, &f->plan, f->batch, h->front.of_fleet ? 0 : INFINITY, point, err);
 }
 
 void search_free(search *h) {

@@ -85,9 +85,17 @@ static sm_status load_fleet(sm_serve *s, double requests_per_s, const sm_serve_s
 
 static bool is_same_kind(const sm_serve_point *a, const sm_serve_point *b) {
     char one[512], other[512];
+    if (a->chips != b->chips || a->plan.tensor != b->plan.tensor) return false;
     sm_plan_format(&a->plan, 3, one, sizeof one);
     sm_plan_format(&b->plan, 3, other, sizeof other);
-    return a->chips == b->chips && strcmp(one, other) == 0;
+    return strcmp(one, other) == 0;
+}
+
+/* A point of more tokens is of the same kind. */
+static bool has_better(const sm_serve_result *r, size_t i) {
+    for (size_t k = i + 1; k < r->n; k++)
+        if (is_same_kind(&r->point[i], &r->point[k])) return true;
+    return false;
 }
 
 /* Requests that come at random take a plan longer than those of a closed loop: they bunch. Of n
@@ -158,11 +166,13 @@ static sm_status settle_replica(sm_serve *s, const sm_serve_search_options *o, d
 }
 
 /* Copies of a model that share nothing are replicas by themselves, of which a fleet may have any
- * number: one of them, in an engine of its own. */
+ * number: one of them, in an engine of its own, where its chips are a part of the system. */
 static sm_status one_copy(const sm_serve_job *job, const sm_calibration *calibration,
                           sm_serve_point *p, sm_serve **s, sm_error *err) {
     sm_plan plan = p->plan;
+    sm_system slice;
     int copies = plan.data;
+    if (!sm_system_part(job->system, p->chips / copies, &slice)) return SM_OK;
     plan.data = 1;
     sm_status status = open_worker(job, calibration, p->chips / copies, s, err);
     double batch = larger(1, floor(p->batch / copies));
@@ -180,7 +190,7 @@ static sm_status try_points(const sm_serve_job *job, const sm_calibration *calib
     if (usd < 0) usd = sm_chip_usd_per_hour(&job->system->chip);
     for (size_t i = answer->n; i-- > 0 && !status;) {
         const sm_serve_point *of = &answer->point[i];
-        sm_serve_point own = *of, *p = &own, full = *of;
+        sm_serve_point own = *of, *p = &own, full;
         sm_serve *s = NULL;
         bool any = best->replicas > 0, one = requests_per_s <= 0;
         bool held = !one && any && holds(job, best, o);
@@ -190,9 +200,10 @@ static sm_status try_points(const sm_serve_job *job, const sm_calibration *calib
         double least_chips = requests_per_s * job->output / p->tokens_per_s_per_chip, busiest = 1;
         if (one && p->tokens_per_s_per_chip <= most) break;
         if (held && least_chips > slack * best->chips) break;
-        if (i + 1 < answer->n && is_same_kind(of, of + 1)) continue;
+        if (has_better(answer, i)) continue;
         if (p->plan.data > 1 && p->plan.expert == 1)
             status = one_copy(job, calibration, p, &s, err);
+        full = own;
         sm_fleet f = fleet_of(job, p, usd, requests_per_s, busiest);
         bool more = held && f.chips > slack * best->chips;
         if (!status && !more && !s) status = open_worker(job, calibration, p->chips, &s, err);
@@ -217,16 +228,10 @@ static sm_status try_points(const sm_serve_job *job, const sm_calibration *calib
     return status;
 }
 
-/* The point of a fleet by itself, first tokens too: the answer, if given, may have it. */
+/* The point of a fleet by itself, first tokens too. */
 static sm_status fill_replica(const sm_serve_job *job, const sm_calibration *calibration,
-                              const sm_serve_result *answer, sm_fleet *f, sm_error *err) {
+                              sm_fleet *f, sm_error *err) {
     sm_serve *s = NULL;
-    for (size_t i = 0; answer && i < answer->n; i++) {
-        const sm_serve_point *p = &answer->point[i];
-        bool same = is_same_kind(p, &f->point) && !(p->batch < f->point.batch) &&
-                    !(p->batch > f->point.batch);
-        if (same) return f->point = *p, SM_OK;
-    }
     const sm_plan plan = f->point.plan;
     sm_status status = open_worker(job, calibration, f->point.chips, &s, err);
     if (!status) status = sm_serve_point_of(s, &plan, f->point.batch, &f->point, err);
@@ -248,18 +253,10 @@ sm_status sm_serve_fleet(const sm_serve_job *given, const sm_calibration *calibr
         return sm_fail(err, SM_BAD_INPUT, "a traffic of %g requests a second", requests_per_s);
     sm_arena *arena = sm_arena_new();
     if (!arena) return sm_fail_memory(err);
-    /* Requests come as they do: first tokens of points, which are sent at once, say nothing. */
-    if (answer) result = *answer;
+    if (answer && !(requests_per_s > 0)) result = *answer;
     else status = search_points(job, calibration, &o, true, arena, &result, err);
     if (!status) status = try_points(job, calibration, &o, &result, requests_per_s, fleet, err);
-    /* A benchmark that begins all at once takes longer to its first tokens. */
-    sm_serve_search_options any_first = o;
-    any_first.ttft_s = 0;
-    if (!status && o.ttft_s > 0 && requests_per_s > 0) {
-        status = search_points(job, calibration, &any_first, true, arena, &result, err);
-        if (!status) status = try_points(job, calibration, &o, &result, requests_per_s, fleet, err);
-    }
-    if (!status && fleet->replicas > 0) status = fill_replica(job, calibration, answer, fleet, err);
+    if (!status && fleet->replicas > 0) status = fill_replica(job, calibration, fleet, err);
     sm_arena_free(arena);
     return status;
 }
@@ -308,7 +305,7 @@ static void offer(prefills *p, const sm_plan *plan, double group) {
     double more = p->best.per_chip * (1 + 1e-9); /* copies of a smaller one are no better */
     p->quickest_s = smaller(p->quickest_s, all_s);
     if ((p->h->o->ttft_s > 0 && all_s > p->h->o->ttft_s) || !(rate > more)) return;
-    p->best = (found){*plan, group * plan->pipeline, step_s, rate, p->h->at};
+    p->best = (found){*plan, group * plan->pipeline, step_s, rate, 0, p->h->at};
 }
 
 static void each_seq(prefills *p, sm_plan plan, double group) {

@@ -7,20 +7,23 @@
 typedef struct found {
     sm_plan plan;
     double batch, tpot_s, per_chip;
+    double first_s; /* of a prompt alone */
     int slice;
 } found;
 
 typedef struct frontier {
     found *point;
     size_t n, room;
-    bool failed; /* out of memory */
+    bool of_fleet; /* a larger slice beats no smaller one */
+    bool by_first; /* and slower prompts no quicker ones */
+    bool failed;   /* out of memory */
 } frontier;
-/* Is there a point at least as good in both? */
-bool frontier_beats(const frontier *f, double tpot_s, double per_chip);
+/* Is there a point at least as good in all? */
+bool frontier_beats(const frontier *f, int slice, double first_s, double tpot_s, double per_chip);
 /* Keep it unless it is beaten, and drop what it beats; append: keep all. */
 void frontier_add(frontier *f, const found *point);
 void frontier_append(frontier *f, const found *point);
-/* By time per token. */
+/* By tokens per second and chip. */
 sm_status frontier_sort(frontier *f, sm_error *err);
 
 /* Of one placement: seconds of a prompt alone. The residual stream is sharded or not, whichever is
@@ -55,7 +58,6 @@ typedef struct search {
     double least_bytes, its_capacity; /* of what comes nearest to fitting */
     found quickest;                   /* of all that fits, whatever the limits */
     double best_ttft_s;
-    bool closed_first; /* points have first tokens in closed form: they are not simulated */
     sm_status status;
     sm_error err;
 } search;
@@ -68,11 +70,12 @@ void search_note(search *h, sm_status status,
                  const sm_error *err); /* an SM_INTERNAL ends the search */
 /* Fill slices and the frontier; points of it are made by search_point. */
 sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
-                     const sm_serve_search_options *options, sm_arena *arena, search *h,
-                     sm_error *err);
+                     const sm_serve_search_options *options, bool of_fleet, sm_arena *arena,
+                     search *h, sm_error *err);
 sm_status search_point(search *h, const found *f, sm_serve_point *point, sm_error *err);
-/* sm_serve_search */
+/* sm_serve_search; of_fleet: the frontier of each number of chips and fewer, whose points have
+ * first tokens in closed form: they are not simulated. */
 sm_status search_points(const sm_serve_job *job, const sm_calibration *calibration,
-                        const sm_serve_search_options *options, bool closed_first, sm_arena *arena,
+                        const sm_serve_search_options *options, bool of_fleet, sm_arena *arena,
                         sm_serve_result *result, sm_error *err);
 void search_free(search *h);

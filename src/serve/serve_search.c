@@ -7,13 +7,16 @@
 /* The Pareto set of a search as it grows: a point stays when no other is at least as quick per
  * token and gives at least as many tokens per second and chip. What sums of floating point alone
  * tell apart is as quick: idle copies of a model are no faster. */
-static bool at_least_as_good(const found *p, double tpot_s, double per_chip) {
-    return p->tpot_s <= tpot_s * (1 + 1e-7) && p->per_chip >= per_chip;
+static bool at_least_as_good(const frontier *f, const found *p, int slice, double first_s,
+                             double tpot_s, double per_chip) {
+    return !(f->of_fleet && p->slice > slice) &&
+           !(f->by_first && p->first_s > first_s * (1 + 1e-7)) &&
+           p->tpot_s <= tpot_s * (1 + 1e-7) && p->per_chip >= per_chip;
 }
 
-bool frontier_beats(const frontier *f, double tpot_s, double per_chip) {
+bool frontier_beats(const frontier *f, int slice, double first_s, double tpot_s, double per_chip) {
     for (size_t i = 0; i < f->n; i++)
-        if (at_least_as_good(&f->point[i], tpot_s, per_chip)) return true;
+        if (at_least_as_good(f, &f->point[i], slice, first_s, tpot_s, per_chip)) return true;
     return false;
 }
 
@@ -31,9 +34,10 @@ void frontier_append(frontier *f, const found *p) {
 
 void frontier_add(frontier *f, const found *p) {
     size_t kept = 0;
-    if (frontier_beats(f, p->tpot_s, p->per_chip)) return;
+    if (frontier_beats(f, p->slice, p->first_s, p->tpot_s, p->per_chip)) return;
     for (size_t i = 0; i < f->n; i++) {
-        if (at_least_as_good(p, f->point[i].tpot_s, f->point[i].per_chip)) continue;
+        const found *old = &f->point[i];
+        if (at_least_as_good(f, p, old->slice, old->first_s, old->tpot_s, old->per_chip)) continue;
         if (kept != i) f->point[kept] = f->point[i];
         kept++;
     }
@@ -41,10 +45,10 @@ void frontier_add(frontier *f, const found *p) {
     frontier_append(f, p);
 }
 
-SM_ORDER(by_time, found, SM_ASCENDING(tpot_s))
+SM_ORDER(by_throughput, found, SM_ASCENDING(per_chip))
 
 sm_status frontier_sort(frontier *f, sm_error *err) {
-    if (f->n > 0) qsort(f->point, f->n, sizeof *f->point, by_time);
+    if (f->n > 0) qsort(f->point, f->n, sizeof *f->point, by_throughput);
     return f->failed ? sm_fail_memory(err) : SM_OK;
 }
 
@@ -137,7 +141,7 @@ static sm_status least_that_fits(const sm_serve_job *job, const sm_serve_search_
     sm_arena *arena = sm_arena_new();
     if (!arena) return sm_fail_memory(err);
     memset(&h, 0, sizeof h);
-    sm_status status = search_run(job, NULL, o, arena, &h, err);
+    sm_status status = search_run(job, NULL, o, false, arena, &h, err);
     *least_chips = status == SM_OK && h.any_fits ? h.least_chips : 0;
     search_free(&h);
     sm_arena_free(arena);
@@ -250,7 +254,7 @@ static sm_status fill_points(search *h, sm_arena *arena, sm_serve_result *r, sm_
 }
 
 sm_status search_points(const sm_serve_job *given, const sm_calibration *calibration,
-                        const sm_serve_search_options *options, bool closed_first, sm_arena *arena,
+                        const sm_serve_search_options *options, bool of_fleet, sm_arena *arena,
                         sm_serve_result *result, sm_error *err) {
     search h;
     sm_serve_job own_job, *job = &own_job;
@@ -262,8 +266,7 @@ sm_status search_points(const sm_serve_job *given, const sm_calibration *calibra
     if (!status) status = sm_sized_take(job, sizeof *job, given, err);
     if (status == SM_OK) status = check_options(&own, err);
     if (status != SM_OK) return status;
-    status = search_run(job, calibration, &own, arena, &h, err);
-    h.closed_first = closed_first;
+    status = search_run(job, calibration, &own, of_fleet, arena, &h, err);
     if (status == SM_OK) {
         result->space = h.space;
         result->evaluated = h.evaluated;

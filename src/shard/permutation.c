@@ -63,10 +63,10 @@ bool sm_permutation_apply(const sm_permutation *p, const int *at, const int *shi
 
 /* ---- pieces ---- */
 
-/* How a dimension is cut: into so many parts each time, major first. */
+/* How a dimension is cut: into so many parts of such a size each time, major first. */
 typedef struct cuts {
     int axes, parts, chips[SM_MAX_AXES];
-    double length;
+    double length, size[SM_MAX_AXES];
 } cuts;
 
 static cuts cuts_of(const int *chips, sm_axes joined, const sm_layout *l, int dim, double length) {
@@ -81,19 +81,20 @@ static cuts cuts_of(const int *chips, sm_axes joined, const sm_layout *l, int di
         c.chips[c.axes - 1] *= chips[a];
         c.parts *= chips[a];
     }
+    for (int i = 0; i < c.axes; i++) c.size[i] = sm_cut(i ? c.size[i - 1] : length, c.chips[i]);
     return c;
 }
 
 /* Where a block begins, and where what it holds of the dimension ends. */
 static double begin_of(const cuts *c, int block, double *end) {
-    double begin = 0, size = c->length;
-    *end = c->length;
-    for (int i = 0, below = c->parts; i < c->axes; i++) {
+    double begin = 0, last = c->length;
+    for (int i = 0, below = c->parts; i < c->axes; i++, block %= below) {
         below /= c->chips[i];
-        size = sm_cut(size, c->chips[i]);
-        begin += size * (block / below % c->chips[i]);
-        *end = fmin(*end, begin + size);
+        int part = block / below;
+        begin += c->size[i] * part;
+        last = last < begin + c->size[i] ? last : begin + c->size[i];
     }
+    *end = last;
     return begin;
 }
 

@@ -27,12 +27,6 @@ static void repeat(sm_op_list *list, int times, int kind, int local) {
     for (int k = 0; k < times; k++) put(list, kind, local);
 }
 
-/* GPipe, Huang et al. 2018 (arXiv 1811.06965). */
-static void gpipe_order(int m, sm_op_list *list) {
-    repeat(list, m, F, 0);
-    repeat(list, m, B, 0);
-}
-
 /* PipeDream-flush, Narayanan et al. 2020 (arXiv 2006.09503). Split, ZB-H1, Qi et al. 2023 (arXiv
  * 2401.10241): stage i delays its weight gradients by i microbatches, so that every stage holds p
  * activations. */
@@ -156,7 +150,10 @@ static void dualpipe_order(int p, int m, int stage, sm_op_list *list) {
 void sm_schedule_order(sm_schedule schedule, int p, int v, int m, int stage, sm_op_list *list) {
     assert(v >= 1 && m >= 1 && stage >= 0 && stage < p);
     switch (schedule) {
-    case SM_SCHEDULE_GPIPE: gpipe_order(m, list); break;
+    case SM_SCHEDULE_GPIPE: /* Huang et al. 2018 (arXiv 1811.06965) */
+        repeat(list, m, F, 0);
+        repeat(list, m, B, 0);
+        break;
     case SM_SCHEDULE_1F1B: one_f_one_b_order(p, m, stage, false, list); break;
     case SM_SCHEDULE_INTERLEAVED: interleaved_order(p, v, m, stage, list); break;
     case SM_SCHEDULE_ZB_H1: one_f_one_b_order(p, m, stage, true, list); break;
