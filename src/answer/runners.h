@@ -31,6 +31,6 @@ const char *sm_runners_of(const sm_runners *of, sm_report *r, const sm_plan *pla
 /* ---- recipes of other frameworks in answers about training and serving ---- */
 /* What a recipe says: understood, assumed, passed over; as page and as data. */
 void sm_recipe_page(sm_report *r, const sm_recipe *recipe);
-/* The recipe of a plan, in place of the page. Errors as sm_recipe_write. */
+/* The recipes of n plans, in place of the page. Errors as sm_recipe_write. */
 sm_status sm_recipe_emit(sm_report *r, const sm_framework *framework, const sm_recipe_job *job,
-                         sm_error *err);
+                         int n, sm_error *err);

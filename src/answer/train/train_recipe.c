@@ -248,5 +248,5 @@ sm_status sm_train_emit(const sm_plans_shown *plans, sm_error *err) {
                                                      sm_show_seconds(r, price->expected_s),
                                                      sm_show_bytes(r, price->memory.total),
                                                      price->fits ? "" : ", which does not fit")};
-    return sm_recipe_emit(r, q->in.emit, &job, err);
+    return sm_recipe_emit(r, q->in.emit, &job, 1, err);
 }
