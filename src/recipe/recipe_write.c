@@ -405,17 +405,12 @@ static sm_status write_all(writing *w, int *cannot, sm_error *err) {
     return status;
 }
 
-static int form_of(const sm_framework *f) {
-    for (int i = 0; i < FORMS; i++)
-        if (strcmp(f->form, forms[i]) == 0) return i;
-    return -1;
-}
-
 sm_status sm_recipe_write(const sm_framework *framework, const sm_recipe_job *job, sm_arena *arena,
                           char **text, int *cannot, sm_error *err) {
     sm_memory_stream memory;
-    int form = form_of(framework);
-    if (form < 0)
+    int form = 0;
+    while (form < FORMS && strcmp(framework->form, forms[form]) != 0) form++;
+    if (form == FORMS)
         return sm_fail(err, SM_BAD_INPUT, "%s has a form \"%.40s\", which is none of those known",
                        framework->name, framework->form);
     if (framework->use != job->plan->use)

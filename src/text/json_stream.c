@@ -81,15 +81,13 @@ static size_t text_here(json_lexer *l, bool *escapes) {
     }
 }
 
-static bool ends_scalar(char c) {
-    return c == ',' || c == '}' || c == ']' || c == ':' || (unsigned char)c <= ' ';
-}
-
 /* Bytes of the number or word that begins here. */
 static size_t word_here(json_lexer *l) {
     size_t n = 0;
     for (;;) {
-        while (l->at + n < l->length && !ends_scalar(l->text[l->at + n])) n++;
+        while (l->at + n < l->length && (unsigned char)l->text[l->at + n] > ' ' &&
+               !strchr(",}]:", l->text[l->at + n]))
+            n++;
         if (l->at + n < l->length || !more(l)) return n;
     }
 }

@@ -31,13 +31,6 @@ static double block_efficiency(const sm_truth_row *row) {
     return blocks && !truth_by(row, "deepgemm") ? 0.65 : 1.0;
 }
 
-/* LLMServingSim's TPU reads weights that are longer along the contraction twice, with up to 512
- * rows: XLA lays them out anew. */
-static bool lays_out(const sm_truth_row *row, const sm_chip *chip) {
-    const sm_gemm_row *g = &row->of.gemm;
-    return truth_in(row, "llmservingsim") && chip->cores <= 8 && g->k > g->n && g->m <= 512.0;
-}
-
 /* Starting one kernel: as calibrated, and 1,800 cycles (see op_cost.c). */
 static double start_s(const sm_chip *chip, const sm_calibration *c) {
     double clock_hz = chip->clock_hz.value > 0.0 ? chip->clock_hz.value : 1.8e9;
@@ -82,7 +75,10 @@ void sm_predict_gemm(const sm_truth_row *row, const sm_chip *chip, const sm_cali
     const quantiser *q = quantiser_of(row, chip);
     double seconds = q ? quantisation_s(q, &row->of.gemm, format, chip, &own) : 0.0;
     double before_s = seconds + starts * start_s(chip, &own);
-    if (lays_out(row, chip)) before_s += cost.memory_s / own.memory_efficiency;
+    /* LLMServingSim's TPU reads weights that are longer along the contraction twice, with up to 512
+     * rows: XLA lays them out anew */
+    if (truth_in(row, "llmservingsim") && chip->cores <= 8 && g->k > g->n && g->m <= 512.0)
+        before_s += cost.memory_s / own.memory_efficiency;
     out->lower_s = cost.lower_s;
     out->expected_s = fmax(host_s, cost.expected_s + before_s);
     out->upper_s = fmax(host_s, cost.upper_s + before_s);

@@ -36,11 +36,6 @@ static void add(drawn *d, way w, lane l, sm_slice slice) {
     d->used[w][l] = true;
 }
 
-static lane lane_of(const sm_profile *p, const sm_profile_slice *s) {
-    if (s->collective >= 0) return NETWORK;
-    return p->op[s->op].copies ? COPIES : KERNELS;
-}
-
 static sm_slice named(const drawn *d, const sm_profile_slice *s) {
     const sm_profile *p = d->file->profile;
     const sm_instruction *it =
@@ -58,7 +53,7 @@ static void add_expected(drawn *d) {
     const sm_profile_slice *s = sm_profile_slices(p, MOST_SLICES / 3, d->r->arena, &n);
     if (!s) d->r->out_of_memory = true;
     for (int i = 0; s && i < n; i++) {
-        lane l = lane_of(p, &s[i]);
+        lane l = s[i].collective >= 0 ? NETWORK : p->op[s[i].op].copies ? COPIES : KERNELS;
         sm_slice slice = named(d, &s[i]);
         slice.start_s = s[i].start_s;
         add(d, EXPECTED, l, slice);

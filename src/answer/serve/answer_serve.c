@@ -276,7 +276,7 @@ sm_status sm_serve_ask(const sm_serve_question *question, sm_report *r, sm_serve
     q->arena = r->arena;
     sm_status status = sm_sized_take(&q->in, sizeof q->in, question, err);
     const sm_serve_question *in = &q->in;
-    if (!status) status = sm_question_needs(in->model && in->system, "model and system", err);
+    if (!status) status = sm_question_needs(in->model && in->system, "a model and a system", err);
     if (!status) status = sm_question_limit("weights.n", in->weights.n, SM_MAX_DTYPES, err);
     if (!status) status = sm_question_limit("kv.n", in->kv.n, SM_MAX_DTYPES, err);
     if (!status) status = sm_question_limit("compute.n", in->compute.n, SM_MAX_DTYPES, err);
