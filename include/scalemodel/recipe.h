@@ -120,8 +120,6 @@ typedef struct sm_recipe {
     const char *plan;         /* "tensor=8,pipeline=4,..." */
     const char *software;     /* whose constants are of runs like this one, or NULL */
     const char *weights, *kv; /* of serving: data types, or NULL */
-    const char *role, *draft; /* "prefill" or "decode" in a pool; the model that drafts; or NULL */
-    double drafted;           /* tokens that it drafts a step; 0: none */
     const char *engine;       /* of serving: what differs of its software, or NULL */
     int notes;
     sm_recipe_note *note;
@@ -144,6 +142,7 @@ typedef struct sm_recipe_job {
     const char *predicted;    /* "3.2 s a step": a comment; NULL: none */
     const char *weights, *kv; /* of serving: data types, or NULL */
     const char *role, *draft; /* "prefill" or "decode" in a pool; the model that drafts; or NULL */
+    const char *method;       /* of training: "dpo", "grpo" or "ppo"; or NULL */
     double drafted;           /* tokens that it drafts a step; 0: none */
     const char *checkpoint;   /* its id, which says the type of the weights; or NULL */
     const char *software; /* whose constants priced it: what those were measured with is switched

@@ -137,7 +137,8 @@ static expression_value job_value(const writing *w, const char *name) {
                  {"software", j->software},
                  {"predicted", j->predicted},
                  {"role", j->role},
-                 {"draft", j->draft}};
+                 {"draft", j->draft},
+                 {"method", j->method}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (strcmp(name, texts[i].name) == 0) return value_text(texts[i].text);
     if (strcmp(name, "batch") == 0) return value_number(j->batch);

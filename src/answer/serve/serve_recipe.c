@@ -131,6 +131,9 @@ static sm_status emit_pools(const sm_serving_found *a, const sm_disaggregated *d
         sm_show_exact(r, d->prefill_workers), sm_show_exact(r, d->decode_workers),
         sm_show_number(r, d->requests_per_s), sm_show_seconds(r, d->ttft_s),
         sm_show_seconds(r, d->tpot_s));
+    if (d->decode_workers <= 0.0) /* they are too few for a worker of each pool */
+        predicted = sm_textf(r, "%s prefill chips for each decode chip",
+                             sm_show_number(r, d->prefill_per_decode_chips));
     sm_recipe_job pool[] = {job_of(a, &d->prefill, d->prefill_batch, predicted),
                             job_of(a, &d->decode, d->decode.batch, predicted)};
     if (q->in.prefill_system) pool[0].system = q->in.prefill_system;

@@ -201,8 +201,9 @@ static sm_status answer(void *context, sm_train *train, const sm_plans_shown *pl
     if (!status && emits) status = sm_train_emit(plans, err);
     if (status || plans->n == 0) return status ? status : SM_NEGATIVE;
     const sm_plan_shown *best = &plans->plan[0];
+    if (q->in.timeline) status = sm_train_tracks(q, train, best, err);
+    if (status || emits) return status || best->detail.price.fits ? status : SM_NEGATIVE;
     if (q->in.softwares) status = sm_train_softwares(r, q, train, best->plan, err);
-    if (!status && q->in.timeline) status = sm_train_tracks(q, train, best, err);
     if (!status && q->in.why) status = sm_train_why(q, train, best, err);
     if (q->in.goodput) sm_train_goodput(r, q, &best->detail.price);
     if (!status && q->in.method) status = sm_train_preference(q, plans, err);

@@ -270,6 +270,7 @@ sm_status sm_train_emit(const sm_plans_shown *plans, sm_error *err) {
     sm_report *r = q->report;
     const sm_plan_shown *best = &plans->plan[0];
     const sm_price_of_plan *price = &best->detail.price;
+    static const char *const methods[] = {NULL, "dpo", "grpo", "ppo"};
     const char *program = NULL;
     sm_status status =
         sm_framework_is_program(q->in.emit) ? sm_train_program(plans, &program, err) : SM_OK;
@@ -283,6 +284,7 @@ sm_status sm_train_emit(const sm_plans_shown *plans, sm_error *err) {
                                .batch = plans->sequences,
                                .seq = q->job.seq,
                                .software = q->in.calibration->software,
+                               .method = methods[q->in.method],
                                .predicted = sm_textf(r, "%s a step, %s of memory a chip%s",
                                                      sm_show_seconds(r, price->expected_s),
                                                      sm_show_bytes(r, price->memory.total),

@@ -127,6 +127,7 @@ static sm_status check_one_plan(const cli_call *call, const training *t, sm_erro
                        : q->sensitivity       ? "--sensitivity is of"
                        : t->plot              ? "--plot draws"
                        : q->softwares         ? "--software all prices"
+                       : q->emit              ? "--emit writes"
                        : call->common.explain ? "--explain derives"
                                               : NULL;
     if (many && what) return sm_fail(err, SM_USAGE, "%s one plan, and %s", what, many);
