@@ -331,6 +331,7 @@ static bool comes_back(const sm_frameworks *all, const sm_source *flags, const s
         job.kv = types[drawn / 5 % 5];
         job.role = drawn % 3 == 0 ? NULL : drawn % 3 == 1 ? "prefill" : "decode";
         job.draft = drawn % 2 ? "llama-3.2-1b" : NULL;
+        job.eager = drawn % 7 == 0;
         job.drafted = drawn++ % 4;
     }
     if (sm_recipe_write(f, &job, arena, &text, &cannot, &err)) fail_msg("%s", err.sentence);

@@ -146,6 +146,7 @@ static expression_value job_value(const writing *w, const char *name) {
         return value_number(j->batch / (sm_plan_replicas(j->plan) * fmax(1, j->plan->microbatch)));
     if (strcmp(name, "length") == 0) return value_number(j->seq);
     if (strcmp(name, "drafted") == 0) return value_number(j->drafted);
+    if (strcmp(name, "eager") == 0) return value_number(j->eager);
     if (strcmp(name, "memory_share") == 0) return value_number(floor(1e3 * j->memory_share) / 1e3);
     if (strcmp(name, "chips") == 0) return value_number(sm_plan_chips(j->plan));
     if (strcmp(name, "node") == 0) /* chips that share a host */

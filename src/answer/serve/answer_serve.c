@@ -105,6 +105,10 @@ static sm_status read_question(sm_serve_asked *q, sm_error *err) {
         return sm_fail(err, SM_USAGE,
                        "a plan with a batch is one point, of one type each of weights, cache and "
                        "compute; without --batch they are compared");
+    if (in->alone && in->requests_per_s > 0.0 && !in->disaggregated)
+        return sm_fail(err, SM_USAGE,
+                       "--decode-only has no fleet: --qps sizes one whose prompts are prefilled on "
+                       "its own chips, with --disaggregated both pools");
     if (status || !(in->concurrency > 0.0)) return status;
     if (in->batch > 0.0 || in->alone || in->requests_per_s > 0.0 || in->disaggregated)
         return sm_fail(err, SM_USAGE,

@@ -116,6 +116,7 @@ static sm_recipe_job job_of(const sm_serving_found *a, const sm_serve_point *p, 
                            .kv = sm_dtype_name(q->job.dtypes.kv),
                            .draft = draft ? draft->name : NULL,
                            .drafted = p->depth,
+                           .eager = q->in.eager,
                            .predicted = predicted,
                            .software = q->used->software};
 }
@@ -152,10 +153,14 @@ sm_status sm_serve_emit(const sm_serving_found *a, sm_error *err) {
     const char *each =
         sm_textf(r, "%s a token, %s to the first", sm_show_seconds(r, f ? f->tpot_s : p->tpot_s[1]),
                  sm_show_seconds(r, f ? f->ttft_s : p->ttft_s[1]));
+    const double replicas = f ? f->replicas : q->taken ? q->taken->replicas : 0;
+    const char *load = sm_show_number(r, f ? q->in.requests_per_s : q->in.concurrency);
+    load = f ? sm_textf(r, "serve %s requests a second", load)
+             : sm_textf(r, "have %s requests in flight each", load);
     const char *predicted =
-        f ? sm_textf(r, "%s such replicas serve %s requests a second: %s",
-                     sm_show_exact(r, f->replicas), sm_show_number(r, q->in.requests_per_s), each)
-          : sm_textf(r, "%s, %.0f tokens/s a chip", each, p->tokens_per_s_per_chip);
+        replicas > 0
+            ? sm_textf(r, "%s such replicas %s: %s", sm_show_exact(r, replicas), load, each)
+            : sm_textf(r, "%s, %.0f tokens/s a chip", each, p->tokens_per_s_per_chip);
     const sm_recipe_job job = job_of(a, p, p->batch, predicted);
     sm_status status = sm_recipe_emit(r, q->in.emit, &job, 1, err);
     return status ? status : p->fits ? SM_OK : SM_NEGATIVE;
