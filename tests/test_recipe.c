@@ -298,7 +298,9 @@ static void is_parsed(const sm_source *flags, const char *engine, const char *te
     for (const char *at = text; (at = strstr(at, " --")); at++) {
         const size_t n = strcspn(at + 1, " \n)"), value = strspn(at + 1 + n, " ");
         const char *option = sm_arena_copy(arena, at + 1, n), *from = at + 1 + n + value;
-        const char *kind = recorded_kind(flags, engine, option);
+        const char *kind = recorded_kind(flags, engine, option), *line = at;
+        while (line > text && line[-1] != '\n') line--;
+        if (memchr(line, '#', (size_t)(at - line))) continue; /* a comment */
         const size_t length = *from == '#' ? 0 : strcspn(from, " \n)");
         if (!kind || !is_of_kind(kind, from, length))
             fail_msg("%s does not take %s %.*s\n%s", engine, option, (int)length, from, text);
@@ -324,7 +326,14 @@ static bool comes_back(const sm_frameworks *all, const sm_source *flags, const s
                          .seq = 8192};
     static const char *const types[] = {"bf16", "fp8", "int8", "int4", "nvfp4"};
     static int drawn;
-    if (serves) job.weights = types[drawn % 5], job.kv = types[drawn++ / 5 % 5];
+    if (serves) {
+        job.weights = types[drawn % 5];
+        job.kv = types[drawn / 5 % 5];
+        job.role = drawn % 3 == 0 ? NULL : drawn % 3 == 1 ? "prefill" : "decode";
+        job.draft = drawn % 2 ? "llama-3.2-1b" : NULL;
+        job.eager = drawn % 7 == 0;
+        job.drafted = drawn++ % 4;
+    }
     if (sm_recipe_write(f, &job, arena, &text, &cannot, &err)) fail_msg("%s", err.sentence);
     if (cannot && !serves) return false;
     if (serves && strcmp(f->name, "jetstream") != 0) is_parsed(flags, f->name, text);

@@ -14,6 +14,7 @@
  * they end with a 0. Units are SI; the keys of the data carry them. */
 #ifndef SCALEMODEL_ANSWER_H
 #define SCALEMODEL_ANSWER_H
+#include "scalemodel/evidence.h"
 #include "scalemodel/page.h"
 #include "scalemodel/recipe.h"
 #include "scalemodel/simulate.h"
@@ -470,6 +471,23 @@ typedef struct sm_support_question {
  * predictions are, in what the question lies beyond them, and what to expect of it. SM_NEGATIVE
  * when none is near enough to say. */
 sm_status sm_answer_support(const sm_support_question *question, sm_report *report, sm_error *err);
+
+/* What a framework is to do: the model, on the chip. */
+typedef struct sm_framework_job {
+    const sm_framework *framework; /* NULL: none */
+    sm_evidence_use use;
+    const sm_model *model;
+    const sm_chip *chip;
+} sm_framework_job;
+/* The constants of the software said (or NULL), else of a version of the framework where the chip
+ * has them: the newest with which this model was measured there, else the one whose evidence is
+ * nearest to it; else as sm_codebase_calibration. *out is NULL where there are none. */
+sm_status sm_framework_calibration(const sm_framework_job *of, const char *said, sm_arena *arena,
+                                   const sm_calibration **out, sm_error *err);
+/* The usual constants of a chip in the name of a code base that has none there, so that what its
+ * code is known to do applies; of one that is not known *out stays as it is. */
+sm_status sm_codebase_calibration(const sm_chip *chip, const char *name, sm_arena *arena,
+                                  const sm_calibration **out, sm_error *err);
 
 /* A fact of a chip with its source, as a child of a derivation. */
 void sm_page_fact(sm_report *r, sm_why *parent, const char *label, const sm_fact *fact,

@@ -141,6 +141,9 @@ typedef struct sm_recipe_job {
     const char *program;      /* the lines between `begin` and `end`, of a program; else NULL */
     const char *predicted;    /* "3.2 s a step": a comment; NULL: none */
     const char *weights, *kv; /* of serving: data types, or NULL */
+    const char *role, *draft; /* "prefill" or "decode" in a pool; the model that drafts; or NULL */
+    const char *method;       /* of training: "dpo", "grpo" or "ppo"; or NULL */
+    double drafted, eager;    /* tokens that it drafts a step; 1: kernels launched one by one */
     const char *checkpoint;   /* its id, which says the type of the weights; or NULL */
     const char *software; /* whose constants priced it: what those were measured with is switched
                            * on; NULL: of none */

@@ -31,6 +31,12 @@ class Sweep:
     def __len__(self) -> int:
         return len(self.items)
 
+    def __repr__(self) -> str:
+        refused = sum(isinstance(answer, ScalemodelError) for _, answer in self.items)
+        over = ", ".join(self.names) or "nothing"
+        return (f"Sweep over {over}: {len(self)} answers, {refused} of them errors; rows(), to_frame() and "
+                "plot() show them")
+
     def rows(self) -> list[dict[str, Any]]:
         """A dict for each question: what varied, then the best of its answer, flat; `error` where
         there is none."""

@@ -270,6 +270,7 @@ def test_sweep():
                                                                ("llama-3.2-1b", "nothing:3")]
     assert rows[0]["step_time_s.expected"] < rows[2]["step_time_s.expected"]
     assert "unknown chip" in rows[1]["error"]
+    assert repr(swept).startswith("Sweep over model, on: 4 answers, 2 of them errors")
 
 
 def test_sweep_has_the_fleet_of_each_rate():

@@ -116,7 +116,7 @@ void sm_padding_data(sm_report *r, sm_data *object, const sm_model *model, const
 }
 
 sm_status sm_question_needs(bool there, const char *what, sm_error *err) {
-    return there ? SM_OK : sm_fail(err, SM_USAGE, "the question names no %s", what);
+    return there ? SM_OK : sm_fail(err, SM_USAGE, "the question lacks %s", what);
 }
 
 sm_status sm_question_limit(const char *what, double value, double most, sm_error *err) {

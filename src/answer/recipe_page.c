@@ -96,18 +96,26 @@ static sm_status say_other_model(sm_report *r, const sm_framework *framework,
 }
 
 sm_status sm_recipe_emit(sm_report *r, const sm_framework *framework, const sm_recipe_job *job,
-                         sm_error *err) {
-    char *written = NULL, why[256];
+                         int n, sm_error *err) {
+    const char *all = "";
+    char why[256];
     int cannot = 0;
-    if (sm_plan_refuse(job->plan, job->model, why, sizeof why))
-        return sm_fail(err, SM_BAD_INPUT, "recipes are not written of padded models: %s", why);
-    sm_status status = sm_recipe_write(framework, job, r->arena, &written, &cannot, err);
-    const char *text = written;
-    if (!status && !job->program) status = say_other_model(r, framework, job, &text, &cannot, err);
-    if (status) return status;
+    for (int i = 0; i < n; i++) {
+        char *written = NULL;
+        int here = 0;
+        if (sm_plan_refuse(job[i].plan, job[i].model, why, sizeof why))
+            return sm_fail(err, SM_BAD_INPUT, "recipes are not written of padded models: %s", why);
+        sm_status status = sm_recipe_write(framework, &job[i], r->arena, &written, &here, err);
+        const char *text = written;
+        if (!status && !job->program)
+            status = say_other_model(r, framework, &job[i], &text, &here, err);
+        if (status) return status;
+        all = sm_textf(r, "%s%s%s", all, i ? "\n" : "", text);
+        cannot += here;
+    }
     sm_put(r, sm_put_object(r, r->data, "emitted"), "framework|text|cannot_be_told",
-           sm_framework_name(framework), text, cannot);
-    r->file = text;
-    sm_report_lines(r, text);
+           sm_framework_name(framework), all, cannot);
+    r->file = all;
+    sm_report_lines(r, all);
     return SM_OK;
 }

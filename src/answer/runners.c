@@ -1,5 +1,6 @@
-/* runners: the frameworks that can run a plan. */
+/* runners: the frameworks that can run a plan, and the constants that theirs have. */
 #include "runners.h"
+#include "scalemodel/codebase.h"
 
 #include <math.h>
 #include <string.h>
@@ -112,7 +113,78 @@ const char *sm_runners_of(const sm_runners *of, sm_report *r, const sm_plan *pla
         const sm_framework *f = of->all->of[i];
         if (!runs(of, f, keys, plan)) continue;
         sm_put(r, list, NULL, sm_framework_name(f));
-        titles = sm_textf(r, "%s%s%s", titles, titles[0] ? ", " : "", sm_framework_title(f));
+        titles = sm_textf(r, "%s%s%s%s", titles, titles[0] ? ", " : "", sm_framework_title(f),
+                          of->beside ? of->beside(of->context, f) : "");
     }
     return titles;
+}
+
+/* ---- whose constants ---- */
+
+/* The rows of a software that evidence has of a chip. */
+static int rows_of(const sm_framework_job *of, const char *software) {
+    int rows = 0;
+    for (size_t i = 0; i < sm_evidence_count(); i++) {
+        const sm_evidence *e = sm_evidence_at(i);
+        if (e->use == of->use && strcmp(e->software, software) == 0 &&
+            strcmp(e->chip, of->chip->name) == 0)
+            rows += e->rows;
+    }
+    return rows;
+}
+
+/* How far off a framework's plans of this model are expected to be under the constants of one of
+ * its versions, as evidence has it; none where the model itself was measured so. INFINITY: of other
+ * models, there are too few rows to speak of this one. */
+static double expected_error(const sm_framework_job *of, const char *software) {
+    enum { FEW_ROWS = 20 };
+    sm_evidence_near near = {.error = NAN};
+    const sm_evidence_question q = {.use = of->use,
+                                    .model = of->model,
+                                    .chip = of->chip,
+                                    .software = software,
+                                    .type = SM_DTYPE_COUNT};
+    if (!sm_evidence_find(&q, &near, 1) || !(near.error >= 0)) return INFINITY;
+    if (near.same_model && near.same_chip && near.same_software) return 0;
+    return rows_of(of, software) < FEW_ROWS ? INFINITY : near.error;
+}
+
+sm_status sm_codebase_calibration(const sm_chip *chip, const char *name, sm_arena *arena,
+                                  const sm_calibration **out, sm_error *err) {
+    const sm_codebase *of = sm_codebase_of(name, strlen(name));
+    if (!of || of->memories == 0) return SM_OK;
+    sm_calibration *c = sm_arena_alloc(arena, sizeof *c);
+    if (!c) return sm_fail_memory(err);
+    *c = *sm_calibration_of(chip);
+    c->source = sm_arena_printf(arena,
+                                "none are known of %s on this chip, so they are those of %s %s "
+                                "beside what its code does; %s",
+                                of->title, c->chip, c->software, c->source);
+    c->software = of->name;
+    *out = c;
+    return c->source ? SM_OK : sm_fail_memory(err);
+}
+
+sm_status sm_framework_calibration(const sm_framework_job *of, const char *said, sm_arena *arena,
+                                   const sm_calibration **out, sm_error *err) {
+    const double nearer = 0.9; /* an older version is taken where it is nearer by a tenth */
+    const sm_framework *f = of->framework;
+    const sm_calibration *own = said ? sm_calibration_for(of->chip, said) : NULL;
+    sm_status status = SM_OK;
+    if (said && !own) status = sm_codebase_calibration(of->chip, said, arena, &own, err);
+    const char *rest = f && !own ? sm_framework_software(f) : "", *word;
+    double least = INFINITY;
+    for (size_t n; (n = sm_next_word(&rest, &word)) > 0;) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)n, word);
+        const sm_calibration *one = sm_calibration_for(of->chip, name);
+        double error = one ? expected_error(of, name) : INFINITY;
+        if (!one || (own && !(error < nearer * least))) continue;
+        own = one;
+        least = error;
+    }
+    if (f && !own && !said)
+        status = sm_codebase_calibration(of->chip, sm_framework_name(f), arena, &own, err);
+    *out = own;
+    return status;
 }

@@ -11,6 +11,8 @@ typedef struct sm_runners {
     const sm_framework *emit;    /* the one that --emit names, and then this one alone; NULL */
     int unsearched;              /* types and kernels, which no search chooses: of a plan that */
     const sm_plan_key *unsearch; /* does not give them they are what the framework has */
+    const char *(*beside)(void *context, const sm_framework *f); /* what is said of one; or NULL */
+    void *context;
 } sm_runners;
 
 /* Keep a search to what any of the frameworks can run of what is given of a plan: its space becomes
@@ -31,6 +33,6 @@ const char *sm_runners_of(const sm_runners *of, sm_report *r, const sm_plan *pla
 /* ---- recipes of other frameworks in answers about training and serving ---- */
 /* What a recipe says: understood, assumed, passed over; as page and as data. */
 void sm_recipe_page(sm_report *r, const sm_recipe *recipe);
-/* The recipe of a plan, in place of the page. Errors as sm_recipe_write. */
+/* The recipes of n plans, in place of the page. Errors as sm_recipe_write. */
 sm_status sm_recipe_emit(sm_report *r, const sm_framework *framework, const sm_recipe_job *job,
-                         sm_error *err);
+                         int n, sm_error *err);

@@ -118,11 +118,6 @@ static double busiest(const double *cut, int lines, int places) {
     return most;
 }
 
-static int distance(const sm_torus_part *part, int from, int to) {
-    int far = abs(to - from);
-    return part->ring && far > part->n - far ? part->n - far : far;
-}
-
 static int place_on(const sm_torus_part *part, const int *position) {
     return position[part->level] / part->stride % part->n;
 }
@@ -174,7 +169,8 @@ static double load_of_lines(crossing *c, int at, routes by, int first, int n, do
         if (by == STRAIGHT && (!told || !is_straight(c, at, from, to))) continue;
         int here = place_on(part, from), there = place_on(part, to);
         int line = told ? line_of(c, at, from, to) - first : 0;
-        *farthest = fmax(*farthest, distance(part, here, there));
+        int far = abs(there - here);
+        *farthest = fmax(*farthest, part->ring && far > part->n - far ? part->n - far : far);
         if (line >= 0 && line < n) send(&t, line, part, here, there, by == FIXED ? 1 : 0.5);
     } while (next_message(c));
     return fmax(busiest(t.up, n, places), busiest(t.down, n, places));

@@ -133,13 +133,6 @@ static double inside_of(const join *j, const local *c, const struct chain_arriva
 
 /* ---- what goes out ---- */
 
-/* Nothing that costs as much makes any sharding cheaper. */
-static double worst_made(const join *j) {
-    double worst = 0;
-    for (int i = 0; i < j->made->n; i++) worst = fmax(worst, j->made->made[i].s);
-    return worst;
-}
-
 /* Is what takes so many seconds at least no better than `worst`, or left out for now? */
 static bool is_dear(const join *j, double worst, double s) {
     chain_line *l = j->l;
@@ -164,7 +157,8 @@ static void one_assignment(const join *j) {
     double bytes = lowering_chunk_bytes(&j->input, &c.lowering, -1, 1.0);
     c.s = lowering_local_cost(&j->input, &c.lowering, c.flops, bytes, -1, 1.0).expected_s +
           lowering_edges_s(&j->input, &c.lowering);
-    double worst = worst_made(j), inside = INFINITY;
+    double worst = 0, inside = INFINITY; /* what costs as much makes no sharding cheaper */
+    for (int i = 0; i < j->made->n; i++) worst = fmax(worst, j->made->made[i].s);
     double before = c.s; /* all that comes before the output moves; inside: a gather is hidden */
     chain_made how = j->how, ringed = how;
     bool dear = is_dear(j, worst, c.s);

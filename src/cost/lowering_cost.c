@@ -53,18 +53,12 @@ double lowering_chunk_bytes(const sm_lowering_input *input, const sm_lowering *l
     return bytes;
 }
 
-static double points(const sm_lowering_input *input, const sm_lowering *lowering, int cut,
-                     double chunks) {
-    sm_product_shape s = shape_of(input, lowering, cut, chunks);
-    return s.batch * s.m * s.n * s.k;
-}
-
 double lowering_local_work(const sm_lowering_input *input, const sm_lowering *lowering,
                            double flops, double *bytes, int cut, double chunks) {
     const sm_einsum *e = input->einsum;
     if (input->work == SM_LOCAL_PRODUCT) return flops;
-    if (input->work == SM_LOCAL_VECTOR)
-        return input->vector_flops * points(input, lowering, cut, chunks);
+    sm_product_shape s = shape_of(input, lowering, cut, chunks);
+    if (input->work == SM_LOCAL_VECTOR) return input->vector_flops * s.batch * s.m * s.n * s.k;
     /* the rows found are read, not the table */
     if (input->work == SM_LOCAL_LOOKUP)
         *bytes += array_bytes(input, lowering, &e->out, cut, chunks) -

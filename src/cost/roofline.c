@@ -6,12 +6,6 @@
 #include "scalemodel/cost.h"
 #include <math.h>
 
-static double bandwidth_of(const sm_chip *chip, sm_memory_level level) {
-    if (level == SM_MEMORY_ONCHIP) return chip->onchip_bytes_per_s.value;
-    if (level == SM_MEMORY_HOST) return chip->pcie_bytes_per_s_oneway.value;
-    return chip->memory_bytes_per_s.value;
-}
-
 static double einsum_bytes(const sm_einsum *einsum) {
     double bytes = 0.0, size[SM_MAX_RANK];
     for (int i = 0; i < einsum->operands; i++) {
@@ -55,7 +49,9 @@ sm_status sm_roofline_einsum(const sm_chip *chip, const sm_einsum *einsum, sm_me
 sm_status sm_roofline_under(const sm_chip *chip, const sm_calibration *c, const sm_einsum *einsum,
                             sm_memory_level level, const sm_dtype *compute, sm_roofline *out,
                             sm_error *err) {
-    double bytes_per_s = bandwidth_of(chip, level);
+    double bytes_per_s = chip->memory_bytes_per_s.value;
+    if (level == SM_MEMORY_ONCHIP) bytes_per_s = chip->onchip_bytes_per_s.value;
+    if (level == SM_MEMORY_HOST) bytes_per_s = chip->pcie_bytes_per_s_oneway.value;
     sm_dtype dtype = dtype_of(einsum, compute);
     if (!(bytes_per_s > 0.0))
         return sm_fail(err, SM_BAD_INPUT, "the %s bandwidth of %s is not known",

@@ -45,12 +45,6 @@ static void push_level(filling *f, int i, int size) {
     else f->egress = link * size;
 }
 
-static int largest_divisor(int n, int at_most) {
-    int d = n < at_most ? n : at_most;
-    while (d > 1 && n % d != 0) d--;
-    return d;
-}
-
 static bool tree_fill(const sm_chip *chip, const int *size, int n, sm_system *system) {
     filling f = {chip, system, 0};
     int levels = chip->tree_levels, count = size[n - 1], i = 0;
@@ -59,7 +53,8 @@ static bool tree_fill(const sm_chip *chip, const int *size, int n, sm_system *sy
     for (; i < levels; i++) {
         /* the outermost level grows, except that chips beyond a lone node have no network */
         bool grows = i == levels - 1 && i > 0;
-        int degree = grows ? count : largest_divisor(count, chip->tree[i].degree);
+        int most = chip->tree[i].degree, degree = grows || count < most ? count : most;
+        while (degree > 1 && count % degree != 0) degree--;
         push_level(&f, i, degree);
         count = degree > 1 ? count / degree : count;
     }

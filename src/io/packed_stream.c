@@ -133,12 +133,6 @@ static sm_status copy_some(packed_stream *s, char *to, size_t most, size_t *got)
     return SM_OK;
 }
 
-/* Is what it becomes out of all proportion to what was read? */
-static bool swells(const packed_stream *s) {
-    return s->packing != PLAIN && s->unpacked > PACKED_FREE_BYTES &&
-           s->unpacked / PACKED_MOST_RATIO > s->read;
-}
-
 /* What is not peeked yet. */
 static sm_status unpack(packed_stream *s, char *to, size_t most, size_t *got, sm_error *err) {
     sm_status status = SM_OK;
@@ -154,7 +148,9 @@ static sm_status unpack(packed_stream *s, char *to, size_t most, size_t *got, sm
         if (ended && *got == 0) break;
     }
     s->unpacked += *got;
-    if (!status && swells(s))
+    /* is what it becomes out of all proportion to what was read? */
+    bool small = s->packing == PLAIN || s->unpacked <= PACKED_FREE_BYTES;
+    if (!status && !small && s->unpacked / PACKED_MOST_RATIO > s->read)
         return sm_fail(err, SM_BAD_INPUT,
                        "%s: what is packed becomes more than %d times as large: a file that is "
                        "meant so is read once it is unpacked",

@@ -198,11 +198,6 @@ double sm_module_elements(const sm_module_shape *shape) {
     return n;
 }
 
-static double padded(double size, double tile) {
-    double rest = size - tile * (double)(int64_t)(size / tile);
-    return rest > 0 ? size + tile - rest : size;
-}
-
 double sm_module_padded(const sm_module_shape *shape, double *size) {
     double block[HLO_MOST_RANK] = {0}, grown = 1; /* the tile before, minor size first */
     for (int d = 0; d < shape->dim.n; d++) size[d] = (double)shape->dim.at[d];
@@ -211,7 +206,9 @@ double sm_module_padded(const sm_module_shape *shape, double *size) {
         for (int i = 0; i < tile->n && i < blocks; i++) {
             int64_t minor = shape->minor.n ? shape->minor.at[i] : shape->dim.n - 1 - i;
             double *of = t ? &block[i] : &size[minor];
-            double whole = padded(*of, (double)tile->at[tile->n - 1 - i]);
+            double piece = (double)tile->at[tile->n - 1 - i];
+            double rest = *of - piece * (double)(int64_t)(*of / piece);
+            double whole = rest > 0 ? *of + piece - rest : *of;
             if (t) grown *= whole / *of;
             *of = whole;
         }

@@ -193,11 +193,6 @@ static sm_status all_written(const sm_module *module, sm_arena *arena, const boo
     return SM_OK;
 }
 
-static void fused_flops(const sm_module *module, int number, sm_module_work *inner) {
-    const sm_computation *c = &module->computation[number];
-    for (int i = 0; i < c->n; i++) module_flops_of(c, &c->instruction[i], inner, &inner[number]);
-}
-
 sm_status sm_module_analyse(const sm_module *module, sm_arena *arena,
                             const sm_module_analysis **out, sm_error *err) {
     size_t n = (size_t)module->computations;
@@ -208,7 +203,11 @@ sm_status sm_module_analyse(const sm_module *module, sm_arena *arena,
     sm_module_work *inner = sm_arena_array(arena, n, sizeof *inner);
     sm_module_runs *runs = sm_arena_array(arena, n, sizeof *runs);
     if (!a || !inner || !runs) return sm_fail_memory(err);
-    for (size_t i = 0; i < n; i++) fused_flops(module, order[i], inner);
+    for (size_t i = 0; i < n; i++) {
+        const sm_computation *c = &module->computation[order[i]];
+        for (int k = 0; k < c->n; k++)
+            module_flops_of(c, &c->instruction[k], inner, &inner[order[i]]);
+    }
     runs[module->entry].times = 1;
     for (size_t i = n; i-- > 0;)
         if (runs[order[i]].times > 0)

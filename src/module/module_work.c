@@ -185,14 +185,6 @@ static void sorting(const sm_computation *in, const sm_instruction *it, sm_modul
     if (n > 1) w->vector_flops += n * ceil(log2(n));
 }
 
-/* A collective that reduces adds once an element of its operands. */
-static void collective_flops(const sm_computation *in, const sm_instruction *it,
-                             sm_module_work *w) {
-    if (!it->calls) return;
-    for (int i = 0; i < it->operands; i++)
-        w->vector_flops += sm_module_elements(operand_shape(in, it, i));
-}
-
 void module_flops_of(const sm_computation *in, const sm_instruction *it,
                      const sm_module_work *inner, sm_module_work *w) {
     double elements = sm_module_elements(it->shape);
@@ -210,7 +202,10 @@ void module_flops_of(const sm_computation *in, const sm_instruction *it,
             add_flops(w, &inner[it->call[0]], sm_module_elements(operand_shape(in, it, 2)));
         break;
     case SM_CLASS_CUSTOM: module_custom_flops(in, it, w); break;
-    case SM_CLASS_COLLECTIVE: collective_flops(in, it, w); break;
+    case SM_CLASS_COLLECTIVE: /* one that reduces adds once an element of its operands */
+        for (int i = 0; it->calls && i < it->operands; i++)
+            w->vector_flops += sm_module_elements(operand_shape(in, it, i));
+        break;
     case SM_CLASS_CALL:
         if (it->opcode == SM_OPCODE_FUSION || it->opcode == SM_OPCODE_CALL)
             for (int i = 0; i < it->calls; i++) add_flops(w, &inner[it->call[i]], 1);

@@ -27,18 +27,16 @@ typedef struct walk {
     void *context;
 } walk;
 
-static bool means_something(const walk *w, const sm_plan *plan, const plan_row *row) {
-    return plan_spreads(plan, row->matters) && (!row->experts || plan_has_experts(w->model)) &&
-           (!row->means || row->means(plan, w->model));
-}
-
 /* From this key on. A switch tries its usual value first, so that of equal plans that one stays. */
 static bool each_from(const walk *w, sm_plan *plan, int key) {
     while (key < SM_PLAN_KEY_COUNT && !(plan_row_of((sm_plan_key)key)->searched >> plan->use & 1))
         key++;
     if (key == SM_PLAN_KEY_COUNT) return w->visit(w->context, plan);
     const plan_row *row = plan_row_of((sm_plan_key)key);
-    bool given = sm_plan_given(w->fixed, (sm_plan_key)key), means = means_something(w, plan, row);
+    bool given = sm_plan_given(w->fixed, (sm_plan_key)key);
+    bool means = plan_spreads(plan, row->matters) &&
+                 (!row->experts || plan_has_experts(w->model)) &&
+                 (!row->means || row->means(plan, w->model));
     if (given || !means) {
         plan_set_value(plan, row,
                        given && (means || row->means) ? plan_value(w->fixed, row) : row->idle);

@@ -6,12 +6,6 @@
 
 #include "scalemodel/plan.h"
 
-static uint64_t mixed_with(uint64_t h, double number) {
-    uint64_t word;
-    memcpy(&word, &number, sizeof word);
-    return sm_hash_mixed(h, word);
-}
-
 /* ---- the lines ---- */
 
 static void add_line(const sm_algorithm *a, const sm_timing *timing, sm_timed_curve *to) {
@@ -117,7 +111,9 @@ const sm_timed_curve *sm_curve_memo_get(sm_curve_memo *memo, sm_collective op,
                                         const sm_group *group, double ragged) {
     static const sm_timed_curve nothing = {0}; /* a group of one */
     if (group->size <= 1) return &nothing;
-    uint64_t key = mixed_with(SM_HASH_SEED ^ (uint64_t)op, ragged);
+    uint64_t word;
+    memcpy(&word, &ragged, sizeof word);
+    uint64_t key = sm_hash_mixed(SM_HASH_SEED ^ (uint64_t)op, word);
     for (int i = 0; i < group->parts; i++)
         key = sm_hash_mixed(key, (uint64_t)group->part[i].level << 56 ^
                                      (uint64_t)group->part[i].size << 28 ^

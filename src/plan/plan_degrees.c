@@ -174,11 +174,6 @@ const char *sm_plan_refuse(const sm_plan *p, const sm_model *m, char *room, size
 
 /* ---- padding ---- */
 
-static bool widths_divide(const sm_layer_kind *k, const sm_plan *p) {
-    return k->F % ways_of_width(p) == 0 && (k->E_shared * k->F_shared) % p->tensor == 0 &&
-           (!p->expert_tensor || k->F_expert % p->tensor == 0);
-}
-
 bool sm_plan_padding(const sm_plan *p, const sm_model *m, sm_padding *padding) {
     int64_t deals = ways_of_experts(p);
     bool widths = true, experts = true, apart = true, scanned = false;
@@ -188,7 +183,9 @@ bool sm_plan_padding(const sm_plan *p, const sm_model *m, sm_padding *padding) {
         const sm_layer_kind *kind = &m->kind[k];
         if (kind->E > 0 && kind->E < deals) return false; /* a chip would have none */
         experts = experts && kind->E % deals == 0;
-        widths = widths && widths_divide(kind, p);
+        widths = widths && kind->F % ways_of_width(p) == 0 &&
+                 (kind->E_shared * kind->F_shared) % p->tensor == 0 &&
+                 (!p->expert_tensor || kind->F_expert % p->tensor == 0);
         scanned = scanned || kind->scanned > 0;
         if (kind->heads == 0) continue;
         apart = apart && p->tensor % kind->heads != 0;

@@ -173,12 +173,6 @@ static void offloads(found *f, const sm_profile_op *op) {
         "yet");
 }
 
-static void launches(found *f, const sm_profile_op *op) {
-    if (op->copies || op->bound != SM_PROFILE_LAUNCH) return;
-    add(f, op->expected_s * op->times, "", "kernels too small to be worth their launch",
-        "fuse them, or run more work at once");
-}
-
 /* ---- all ---- */
 
 SM_ORDER(by_seconds, sm_profile_finding, SM_DESCENDING(seconds) SM_BY_TEXT(what) SM_BY_TEXT(about))
@@ -205,7 +199,10 @@ sm_status profile_findings(profile_made *made, sm_error *err) {
         }
         moves(&f, &made->op[i]);
         memory_bound(&f, &made->op[i]);
-        launches(&f, &made->op[i]);
+        const sm_profile_op *op = &made->op[i];
+        if (!op->copies && op->bound == SM_PROFILE_LAUNCH)
+            add(&f, op->expected_s * op->times, "", "kernels too small to be worth their launch",
+                "fuse them, or run more work at once");
     }
     if (f.failed) return sm_fail_memory(err);
     if (f.n) qsort(f.list, (size_t)f.n, sizeof *f.list, by_seconds);

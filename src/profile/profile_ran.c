@@ -41,12 +41,6 @@ static bool price_rows(ran_made *m) {
     return true;
 }
 
-static double link_of(const sm_system *system) {
-    if (!system) return NAN;
-    double per_s = system->chip.link_bytes_per_s_oneway.value;
-    return per_s > 0 ? per_s : NAN;
-}
-
 /* ---- findings ---- */
 
 typedef struct candidates {
@@ -157,7 +151,8 @@ sm_status sm_profile_ran_on(const sm_trace_breakdown *time, const sm_system *sys
     if (!m) return sm_fail_memory(err);
     m->r.time = time;
     m->r.system = system;
-    m->r.link_bytes_per_s = link_of(system);
+    const double link = system ? system->chip.link_bytes_per_s_oneway.value : 0;
+    m->r.link_bytes_per_s = link > 0 ? link : NAN;
     m->arena = arena;
     for (int i = 0; i < time->devices; i++) m->steps += time->device[i].steps;
     if (!price_rows(m) || !find(m)) return sm_fail_memory(err);

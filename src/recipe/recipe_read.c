@@ -137,12 +137,6 @@ static sm_status read_setting(reading *r, const framework_key *key, const sm_set
     return SM_OK;
 }
 
-static bound *bound_of(reading *r, const framework_key *key) {
-    for (int i = 0; i < r->bounds; i++)
-        if (r->bound[i].key == key) return &r->bound[i];
-    return NULL;
-}
-
 static sm_status bind_setting(reading *r, const sm_setting *s) {
     const framework_key *key = framework_key_of(r->f, s->key);
     const char *why = key ? NULL : framework_ignores(r->f, s->key);
@@ -158,7 +152,9 @@ static sm_status bind_setting(reading *r, const sm_setting *s) {
                          "the value is not known here: put NAME=value before the recipe");
         return SM_OK;
     }
-    bound *old = bound_of(r, key);
+    bound *old = NULL;
+    for (int i = 0; i < r->bounds && !old; i++)
+        if (r->bound[i].key == key) old = &r->bound[i];
     if (old && s->loose && !old->setting->loose) return SM_OK;
     expression_value value;
     sm_status status = read_setting(r, key, s, &value);

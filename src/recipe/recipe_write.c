@@ -48,8 +48,8 @@ static expression_value plan_value_of(const writing *w, sm_plan_key key) {
     return value_text(sm_arena_copy(w->r.arena, text, strlen(text)));
 }
 
-/* Do heads norm their queries? */
-static bool norms_queries(const writing *w) {
+/* Do layers have a weight of this name? */
+static bool has_weight(const writing *w, const char *name) {
     const sm_architecture *a = w->job->model->architecture;
     sm_error why;
     for (int k = 0; a && k < sm_architecture_kinds(a); k++) {
@@ -57,7 +57,7 @@ static bool norms_queries(const writing *w) {
         const sm_text_lines *lines;
         if (sm_architecture_lines(a, &of, w->r.arena, &lines, &why)) continue;
         for (int i = 0; i < lines->arrays; i++)
-            if (lines->array[i].norm && strcmp(lines->array[i].name, "mixer.nq") == 0) return true;
+            if (strcmp(lines->array[i].name, name) == 0) return true;
     }
     return false;
 }
@@ -73,9 +73,18 @@ static expression_value model_value(const writing *w, const char *name) {
     double rank = 0;
     if (size.kind != VALUE_ABSENT) return size;
     if (strcmp(name, "max_length") == 0) return value_number(w->job->seq);
-    if (strcmp(name, "norms_queries") == 0) return value_number(norms_queries(w));
-    static const char *const facts[][2] = {
-        {"q_rank", "q_lora_rank"}, {"rope_theta", "rope_theta"}, {"norm_epsilon", "rms_norm_eps"}};
+    static const char *const weights[][2] = {{"norms_queries", "mixer.nq"},
+                                             {"biases_queries", "mixer.bq"},
+                                             {"corrects_experts", "ffn.bc"}};
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
+        if (strcmp(name, weights[i][0]) == 0) return value_number(has_weight(w, weights[i][1]));
+    static const char *const facts[][2] = {{"q_rank", "q_lora_rank"},
+                                           {"rope_theta", "rope_theta"},
+                                           {"norm_epsilon", "rms_norm_eps"},
+                                           {"rotary_share", "partial_rotary_factor"},
+                                           {"routed_scale", "routed_scaling_factor"},
+                                           {"router_groups", "n_group"},
+                                           {"router_groups_top", "topk_group"}};
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
         if (strcmp(name, facts[i][0]) == 0 && fact(w, facts[i][1], &rank) && rank > 0)
             return value_number(rank);
@@ -117,10 +126,27 @@ static expression_value hub_value(const writing *w, const char *name) {
 static expression_value job_value(const writing *w, const char *name) {
     const sm_recipe_job *j = w->job;
     char text[768];
+    const struct {
+        const char *name, *text;
+    } texts[] = {{"chip", j->system->chip.name},
+                 {"system", j->system->text},
+                 {"model", j->model->name},
+                 {"version", w->f->version},
+                 {"weights", j->checkpoint ? NULL : j->weights},
+                 {"kv", j->kv},
+                 {"software", j->software},
+                 {"predicted", j->predicted},
+                 {"role", j->role},
+                 {"draft", j->draft},
+                 {"method", j->method}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (strcmp(name, texts[i].name) == 0) return value_text(texts[i].text);
     if (strcmp(name, "batch") == 0) return value_number(j->batch);
     if (strcmp(name, "accumulation") == 0)
         return value_number(j->batch / (sm_plan_replicas(j->plan) * fmax(1, j->plan->microbatch)));
     if (strcmp(name, "length") == 0) return value_number(j->seq);
+    if (strcmp(name, "drafted") == 0) return value_number(j->drafted);
+    if (strcmp(name, "eager") == 0) return value_number(j->eager);
     if (strcmp(name, "memory_share") == 0) return value_number(floor(1e3 * j->memory_share) / 1e3);
     if (strcmp(name, "chips") == 0) return value_number(sm_plan_chips(j->plan));
     if (strcmp(name, "node") == 0) /* chips that share a host */
@@ -129,19 +155,12 @@ static expression_value job_value(const writing *w, const char *name) {
     if (strcmp(name, "domain") == 0)
         return value_number(fmin(domain_of(j->system), sm_plan_chips(j->plan)));
     if (strcmp(name, "slices") == 0) return value_number(j->system->slices);
-    if (strcmp(name, "chip") == 0) return value_text(j->system->chip.name);
-    if (strcmp(name, "system") == 0) return value_text(j->system->text);
     if (strcmp(name, "torus") == 0) return value_number(j->system->torus_dims > 0);
-    if (strcmp(name, "model") == 0) return value_text(j->model->name);
-    if (strcmp(name, "version") == 0) return value_text(w->f->version);
     if (strcmp(name, "their_model") == 0)
         return value_text(j->checkpoint ? j->checkpoint
                                         : framework_model_theirs(w->f, j->model->name));
     if (strcmp(name, "hub_model") == 0) return hub_value(w, j->model->name);
-    if (strcmp(name, "weights") == 0) return value_text(j->checkpoint ? NULL : j->weights);
-    if (strcmp(name, "kv") == 0) return value_text(j->kv);
-    if (strcmp(name, "software") == 0) return value_text(j->software);
-    if (strcmp(name, "predicted") == 0) return value_text(j->predicted);
+    if (strcmp(name, "hub_draft") == 0 && j->draft) return hub_value(w, j->draft);
     if (strcmp(name, "chunks") == 0) return chunks_value(w);
     if (strcmp(name, "plan") != 0 && strcmp(name, "job") != 0) return model_value(w, name);
     sm_plan_format(j->plan, j->system->torus_dims, text, sizeof text);
@@ -388,17 +407,12 @@ static sm_status write_all(writing *w, int *cannot, sm_error *err) {
     return status;
 }
 
-static int form_of(const sm_framework *f) {
-    for (int i = 0; i < FORMS; i++)
-        if (strcmp(f->form, forms[i]) == 0) return i;
-    return -1;
-}
-
 sm_status sm_recipe_write(const sm_framework *framework, const sm_recipe_job *job, sm_arena *arena,
                           char **text, int *cannot, sm_error *err) {
     sm_memory_stream memory;
-    int form = form_of(framework);
-    if (form < 0)
+    int form = 0;
+    while (form < FORMS && strcmp(framework->form, forms[form]) != 0) form++;
+    if (form == FORMS)
         return sm_fail(err, SM_BAD_INPUT, "%s has a form \"%.40s\", which is none of those known",
                        framework->name, framework->form);
     if (framework->use != job->plan->use)

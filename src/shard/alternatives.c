@@ -119,16 +119,13 @@ static bool assists(const enumeration *e) {
     return true;
 }
 
-static void visit(enumeration *e, const sm_lowering *lowering) {
-    if (e->stopped) return;
-    e->visits++;
-    e->stopped = !e->each(lowering, e->context) || e->visits == MAX_VISITS;
-}
-
 static void report(enumeration *e, const sm_array *want) {
     sm_lowering way[SM_MOST_WAYS];
     int n = sm_einsum_lower_ways(e->einsum, e->mesh, e->at, want, way, NULL);
-    for (int i = 0; i < n; i++) visit(e, &way[i]);
+    for (int i = 0; i < n && !e->stopped; i++) {
+        e->visits++;
+        e->stopped = !e->each(&way[i], e->context) || e->visits == MAX_VISITS;
+    }
 }
 
 static bool shortens_dim(const enumeration *e, const sm_dim *dim, int axis) {

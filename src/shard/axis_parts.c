@@ -23,11 +23,6 @@ void sm_lowering_mesh(const sm_lowering *l, const sm_mesh *mesh, sm_mesh *split)
     }
 }
 
-static void append_parts(const sm_lowering *l, int axis, sm_dim *dim) {
-    for (int p = 0; p < l->parts; p++)
-        if (l->part[p].axis == axis) sm_dim_append(dim, p);
-}
-
 sm_array sm_lowering_array(const sm_lowering *l, const sm_array *array) {
     sm_array split = *array;
     if (l->parts == 0) return split;
@@ -39,7 +34,8 @@ sm_array sm_lowering_array(const sm_lowering *l, const sm_array *array) {
     for (int d = 0; d < array->rank; d++) {
         split.dim[d].n_axes = 0;
         for (int i = 0; i < array->dim[d].n_axes; i++)
-            append_parts(l, array->dim[d].axis[i], &split.dim[d]);
+            for (int p = 0; p < l->parts; p++)
+                if (l->part[p].axis == array->dim[d].axis[i]) sm_dim_append(&split.dim[d], p);
     }
     return split;
 }

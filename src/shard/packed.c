@@ -245,12 +245,6 @@ static void add_boxes(const sm_local_block *b, const sm_few_rows *f, size_t t) {
     }
 }
 
-/* Can a row be added so? */
-static bool has_boxes(const sm_local_block *b, const sm_few_rows *f) {
-    bool bytes = b->element == SM_ELEMENT_S8 || b->element == SM_ELEMENT_E4M3;
-    return bytes && f->m == 1 && b->box[b->rank - 1] > 1 && f->lead % b->size[b->rank - 1] == 0;
-}
-
 void sm_local_block_add_product(const sm_local_block *b, const sm_few_rows *f) {
     float part[ROWS * PART] = {0};
     size_t t = 0;
@@ -259,7 +253,10 @@ void sm_local_block_add_product(const sm_local_block *b, const sm_few_rows *f) {
         for (; b->element == SM_ELEMENT_BF16 && f->m == 1 && t + ROWS <= f->k; t += ROWS)
             add_halves(f->x + t, (const uint16_t *)b->data + f->first + t * f->lead, f->lead, f->n,
                        f->y);
-        for (; has_boxes(b, f) && t + ROWS <= f->k; t += ROWS) add_boxes(b, f, t);
+        bool bytes = b->element == SM_ELEMENT_S8 || b->element == SM_ELEMENT_E4M3;
+        bool boxes =
+            bytes && f->m == 1 && b->box[b->rank - 1] > 1 && f->lead % b->size[b->rank - 1] == 0;
+        for (; boxes && t + ROWS <= f->k; t += ROWS) add_boxes(b, f, t);
         for (; t < f->k; t += ROWS)
             for (size_t j = 0; j < f->n; j += PART) {
                 size_t rows = least(f->k - t, ROWS), n = least(f->n - j, PART);

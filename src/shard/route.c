@@ -438,18 +438,14 @@ static void find_alike(search *s) {
     }
 }
 
-static bool stands_before(const sm_layout *l, int a, int b) {
-    return l->dim[a] != l->dim[b] ? l->dim[a] < l->dim[b] : l->place[a] < l->place[b];
-}
-
 /* With the axes that are alike in order of their places. */
 static sm_layout key_of(const search *s, const sm_layout *l) {
     sm_layout key = *l;
     for (int a = 1; a < s->j->axes; a++)
         for (int b = a, before = a - 1; before >= 0; before--) {
             if (!(s->alike[a] >> before & 1)) continue;
-            if (!stands_before(&key, b, before)) break;
             const int8_t dim = key.dim[b], place = key.place[b];
+            if (dim != key.dim[before] ? dim > key.dim[before] : place >= key.place[before]) break;
             key.dim[b] = key.dim[before];
             key.place[b] = key.place[before];
             key.dim[before] = dim;

@@ -64,12 +64,6 @@ static bool add_up(first_route *f) {
     return true;
 }
 
-static bool are_minor(const uint8_t *axis, int n, sm_axes set) {
-    while (n > 0 && (set >> axis[n - 1] & 1)) n--;
-    while (n > 0 && !(set >> axis[n - 1] & 1)) n--;
-    return n == 0;
-}
-
 /* Axes of a dimension in the order: those that stay, as at the goal; those to be gathered; those to
  * leave for other dimensions; and last, minor, those that leave now. */
 static void leave_in_order(const first_route *f, const lists *list, int dim, sm_axes now,
@@ -97,8 +91,12 @@ static void leave(first_route *f, sm_axes set, sm_layout *l) {
     lists list;
     sm_layout ordered = f->at;
     route_list_axes(f->j, &f->at, &list);
-    for (int d = 0; d < f->j->rank; d++)
-        if (!are_minor(list.axis[d], list.n[d], set)) leave_in_order(f, &list, d, set, &ordered);
+    for (int d = 0; d < f->j->rank; d++) {
+        int n = list.n[d]; /* are those of the set the minor ones? */
+        while (n > 0 && (set >> list.axis[d][n - 1] & 1)) n--;
+        while (n > 0 && !(set >> list.axis[d][n - 1] & 1)) n--;
+        if (n > 0) leave_in_order(f, &list, d, set, &ordered);
+    }
     if (!route_same(&ordered, &f->at)) go(f, SM_MOVE_PERMUTE, &ordered);
     *l = f->at;
     for (int a = 0; a < f->j->axes && a < SM_MAX_AXES; a++)

@@ -32,12 +32,6 @@ static bool is_prefix(const spmd_axes *a, const spmd_axes *b) {
     return a->n <= b->n && !memcmp(a->axis, b->axis, (size_t)a->n);
 }
 
-static int common(const spmd_axes *a, const spmd_axes *b) {
-    int n = 0;
-    while (n < a->n && n < b->n && a->axis[n] == b->axis[n]) n++;
-    return n;
-}
-
 /* What all arrays together say of a factor: the longest list, of which the others are the
  * beginning; where they disagree what they agree on, or what the largest array says. */
 static spmd_axes agreed(const spmd *s, const spmd_rule *r, spmd_axes (*list)[SPMD_FACTORS], int f,
@@ -53,7 +47,9 @@ static spmd_axes agreed(const spmd *s, const spmd_rule *r, spmd_axes (*list)[SPM
             best = *l;
             largest = fmax(largest, bytes);
         } else if (!is_prefix(l, &best)) {
-            if (!settle) best.n = common(&best, l);
+            int n = 0;
+            while (n < best.n && n < l->n && best.axis[n] == l->axis[n]) n++;
+            if (!settle) best.n = n;
             else if (bytes > largest) best = *l, largest = bytes;
         }
     }

@@ -124,13 +124,6 @@ static bool match_unit(const unit *u, const char *text, size_t length, double *f
     return true;
 }
 
-static bool find_unit(const grammar *k, const char *text, size_t length, double *factor,
-                      int *exponent) {
-    for (size_t i = 0; i < k->n; i++)
-        if (match_unit(&k->list[i], text, length, factor, exponent)) return true;
-    return false;
-}
-
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 static sm_span trim(const sm_source *source, sm_span span) {
@@ -173,7 +166,11 @@ sm_status sm_quantity_parse(const sm_source *source, sm_span span, sm_quantity_k
     rest = trim(source, rest);
     double factor = 1;
     int exponent = 0;
-    if (!find_unit(k, source->text + rest.offset, rest.length, &factor, &exponent)) {
+    bool known = false;
+    for (size_t i = 0; i < k->n && !known; i++)
+        known =
+            match_unit(&k->list[i], source->text + rest.offset, rest.length, &factor, &exponent);
+    if (!known) {
         return sm_fail_at(err, source, rest, "unknown unit '%.*s': expected one of %s",
                           quoted_length(rest), source->text + rest.offset, k->units);
     }

@@ -120,12 +120,6 @@ static int stream_of(chrome_events *c, const chrome_event *in) {
     return device < 0 ? -1 : trace_stream(c->b, device, in->process, stream);
 }
 
-/* Only modules are kept of Python's functions, and only what has a time of the rest. */
-static bool is_kept(const chrome_events *c, const chrome_event *in) {
-    if (!in->timed || in->name < 0 || in->category == CHROME_PASSED) return false;
-    return in->category != CHROME_PYTHON || begins(c->b->names.text[in->name], "nn.Module: ");
-}
-
 static sm_trace_event *add_event(chrome_events *c, const chrome_event *in) {
     sm_trace_event *e = trace_event(c->b);
     if (!e) return NULL;
@@ -177,7 +171,10 @@ static void end_event(chrome_events *c, const chrome_event *in) {
 }
 
 void chrome_take(chrome_events *c, const chrome_event *in) {
-    bool kept = is_kept(c, in);
+    /* only modules are kept of Python's functions, and only what has a time of the rest */
+    bool kept =
+        in->timed && in->name >= 0 && in->category != CHROME_PASSED &&
+        (in->category != CHROME_PYTHON || begins(c->b->names.text[in->name], "nn.Module: "));
     if (c->b->status) return;
     if (in->phase == 'M') add_name(c, in);
     else if (in->phase == 'E') end_event(c, in);

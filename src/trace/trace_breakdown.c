@@ -178,16 +178,12 @@ static void add_step(sm_trace_step *sum, const sm_trace_step *step, double weigh
     sum->overlapped_s += weight * step->overlapped_s;
 }
 
-static double seconds_of(const sm_trace_step *step) {
-    double all = 0;
-    for (int p = 0; p < SM_PARTS; p++) all += step->part_s[p];
-    return all;
-}
-
 /* A mean's length is that of its parts. */
 static void set_length(sm_trace_step *mean) {
+    double all = 0;
+    for (int p = 0; p < SM_PARTS; p++) all += mean->part_s[p];
     mean->start_ps = 0;
-    mean->end_ps = (int64_t)llround(seconds_of(mean) * 1e12);
+    mean->end_ps = (int64_t)llround(all * 1e12);
 }
 
 static bool sum_up(const sweep *s, sm_device_time *d) {
@@ -212,12 +208,6 @@ static bool sum_up(const sweep *s, sm_device_time *d) {
     return true;
 }
 
-static bool has_launches(const sm_trace *t) {
-    for (int i = 0; i < t->events; i++)
-        if (t->event[i].kind == SM_TRACE_LAUNCH) return true;
-    return false;
-}
-
 SM_ORDER(by_length, sm_device_time,
          SM_BY_KEY(length_s(&y->mean), length_s(&x->mean)) SM_ASCENDING(device))
 
@@ -225,7 +215,8 @@ static bool break_down(breakdown_made *made) {
     const sm_trace *t = made->trace;
     sm_device_time *list = sm_arena_array(made->arena, (size_t)t->devices + 1, sizeof *list);
     if (!list) return false;
-    bool launches = has_launches(t);
+    bool launches = false;
+    for (int i = 0; i < t->events; i++) launches |= t->event[i].kind == SM_TRACE_LAUNCH;
     for (int d = 0; d < t->devices; d++) {
         sweep s = {.made = made, .collective = -1, .launches = launches};
         if (made->first[d] == made->first[d + 1]) continue;

@@ -12,12 +12,6 @@ bool trace_begins(const char *text, size_t length, const char *word) {
     return !word[i];
 }
 
-static bool holds(const char *text, size_t length, const char *word) {
-    for (size_t i = 0; i < length; i++)
-        if (same_letter(text[i], *word) && trace_begins(text + i, length - i, word)) return true;
-    return false;
-}
-
 /* The longest that the text begins with decides. */
 static sm_trace_kind kind_of(const trace_named *list, size_t n, const char *text, size_t length) {
     sm_trace_kind kind = SM_TRACE_COMPUTE;
@@ -33,7 +27,9 @@ static sm_trace_kind kind_of(const trace_named *list, size_t n, const char *text
 sm_trace_kind trace_kernel_kind(const char *name) {
     size_t length = strlen(name);
     for (size_t i = 0; i < traces_libraries_count; i++)
-        if (holds(name, length, traces_libraries[i].name)) return traces_libraries[i].kind;
+        for (size_t k = 0; k < length; k++)
+            if (trace_begins(name + k, length - k, traces_libraries[i].name))
+                return traces_libraries[i].kind;
     return kind_of(traces_copies, traces_copies_count, name, length);
 }
 

@@ -49,11 +49,6 @@ static bool is_other_layout(const char *range, const char *layout) {
 
 /* Sources leave sizes open, and count the layer that predicts tokens or do not. */
 #define ALIKE 0.03
-static bool shares_constants(const sm_chip *a, const sm_chip *b, const sm_calibration *of_b) {
-    return sm_calibration_of(a) == of_b && sm_calibration_is_own(of_b, a) &&
-           sm_calibration_is_own(of_b, b);
-}
-
 static const char *type_words(sm_dtype type) {
     switch (type) {
     case SM_FP16: return "bf16";
@@ -125,7 +120,9 @@ static machine machine_of(const char *name, const sm_chip *asked, const sm_calib
     double memory =
         chip ? ratio(chip->memory_bytes_per_s.value, asked->memory_bytes_per_s.value) : 0.0;
     m.near = chip && chip->fabric == asked->fabric && fmax(peak, memory) < NEAR;
-    m.same_constants = m.same || (chip && shares_constants(chip, asked, its));
+    m.same_constants =
+        m.same || (chip && sm_calibration_of(chip) == its && sm_calibration_is_own(its, chip) &&
+                   sm_calibration_is_own(its, asked));
     if (m.same) m.far = 0.0;
     else if (chip)
         m.far = (m.same_constants ? 0.001 : 0.01) + 0.02 * (peak + memory) +

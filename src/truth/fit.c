@@ -241,12 +241,6 @@ static bool is_usable(const sm_truth_row *row, const sm_prediction *p) {
     return p->expected_s > 0.0 && isfinite(p->expected_s);
 }
 
-static sm_status fail_unusable(const char *why, size_t n, sm_error *err) {
-    if (n == 0) return sm_fail(err, SM_NEGATIVE, "there is no row to fit to");
-    return sm_fail(err, SM_NEGATIVE, "none of the %zu rows can be fitted to: %.300s", n,
-                   why[0] ? why : "the source states no time");
-}
-
 static sm_status fit_rows_of(const sm_ready_row *rows, size_t n, const sm_calibration *start,
                              sm_arena *arena, fit_problem *f, sm_error *err) {
     char why[320] = "";
@@ -268,7 +262,10 @@ static sm_status fit_rows_of(const sm_ready_row *rows, size_t n, const sm_calibr
         f->row[f->n++] =
             (fit_row){.c = rows[i].c, .row = row, .log_measured = log(row->measured_s)};
     }
-    if (f->n == 0) return fail_unusable(why, n, err);
+    if (n == 0) return sm_fail(err, SM_NEGATIVE, "there is no row to fit to");
+    if (f->n == 0)
+        return sm_fail(err, SM_NEGATIVE, "none of the %zu rows can be fitted to: %.300s", n,
+                       why[0] ? why : "the source states no time");
     return group_rows(f, arena) ? SM_OK : sm_fail_memory(err);
 }
 
@@ -402,12 +399,6 @@ typedef struct candidate {
     fit_solution s;
 } candidate;
 
-static int index_of(const fit_problem *f, sm_constant which) {
-    for (int j = 0; j < f->p; j++)
-        if (f->free[j] == which) return j;
-    return -1;
-}
-
 /* Every combination of the sides that are free to move, one side a call. */
 static void try_sides(const fit_problem *f, const sm_robust_fit *r, int side,
                       const fit_solution *from, candidate *list, int *n) {
@@ -425,7 +416,8 @@ static void try_sides(const fit_problem *f, const sm_robust_fit *r, int side,
         return;
     }
     const struct side *which = &sides[side];
-    int j = index_of(f, which->which);
+    int j = f->p - 1;
+    while (j >= 0 && f->free[j] != which->which) j--;
     for (int i = 0; i < (j < 0 ? 1 : which->values); i++) {
         fit_solution s = *from;
         if (i > 0) s.u[j] = fit_to_line(which->which, which->value[i]);
@@ -648,12 +640,6 @@ static sm_status describe_rows(fit_problem *f, const fit_solution *s, const sm_f
     return SM_OK;
 }
 
-static bool any_identified(const sm_fit *fit) {
-    for (int j = 0; j < fit->constants; j++)
-        if (fit->constant[j].identified) return true;
-    return false;
-}
-
 sm_status sm_calibrate(const sm_ready_row *rows, size_t n, const sm_calibration *start,
                        const sm_fit_options *options, sm_fit *fit, sm_error *err) {
     fit_problem f = {.start = start};
@@ -688,7 +674,9 @@ sm_status sm_calibrate(const sm_ready_row *rows, size_t n, const sm_calibration 
     fit->outliers = s.outliers;
     describe_constants(&f, &s, fit);
     fit_advise(&f, &s, fit->measure_next, sizeof fit->measure_next);
-    if (!any_identified(fit))
+    bool identified = false;
+    for (int j = 0; j < fit->constants; j++) identified |= fit->constant[j].identified;
+    if (!identified)
         return sm_fail(err, SM_NEGATIVE,
                        "%zu row%s say%s no more about any constant than was known before%s%s",
                        fit->rows, fit->rows == 1 ? "" : "s", fit->rows == 1 ? "s" : "",

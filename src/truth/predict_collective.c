@@ -20,13 +20,6 @@ static void shape_of(const sm_truth_row *row, const sm_chip *chip, char *text, s
     else snprintf(text, size, "%s:%d", chip->name, c->ranks);
 }
 
-/* Ranks of a TPU7x are its cores, two to a chip. */
-static int members_of(const sm_truth_row *row, const sm_chip *chip) {
-    int ranks = row->of.collective.ranks;
-    bool two_cores = chip->fabric == SM_FABRIC_TORUS && strcmp(chip->name, "tpu-v7") == 0;
-    return two_cores && ranks % 2 == 0 ? ranks / 2 : ranks;
-}
-
 static const char *what_is_missing(const sm_truth_row *row) {
     const sm_collective_row *c = &row->of.collective;
     if (!(c->bytes > 0.0)) return "bytes: the source prints a bandwidth only";
@@ -96,7 +89,10 @@ void sm_predict_collective(const sm_truth_row *row, const sm_chip *chip, const s
     char text[160];
     sm_system system;
     sm_placement placement;
-    int members = members_of(row, chip), order = 0;
+    /* ranks of a TPU7x are its cores, two to a chip */
+    bool cores = chip->fabric == SM_FABRIC_TORUS && strcmp(chip->name, "tpu-v7") == 0;
+    int members = row->of.collective.ranks, order = 0;
+    if (cores && members % 2 == 0) members /= 2;
     out->regime = SM_REGIME_collective;
     out->unknown = what_is_missing(row);
     if (out->unknown) return;

@@ -24,20 +24,6 @@ static const quantiser *quantiser_of(const sm_truth_row *row, const sm_chip *chi
     return &any;
 }
 
-/* Of what plain fp8 reaches. Blocks of 128 are added up in fp32 with their scales: DeepGEMM hides
- * that behind the next block, other kernels do not. */
-static double block_efficiency(const sm_truth_row *row) {
-    bool blocks = strcmp(row->of.gemm.dtype, "fp8_block") == 0;
-    return blocks && !truth_by(row, "deepgemm") ? 0.65 : 1.0;
-}
-
-/* LLMServingSim's TPU reads weights that are longer along the contraction twice, with up to 512
- * rows: XLA lays them out anew. */
-static bool lays_out(const sm_truth_row *row, const sm_chip *chip) {
-    const sm_gemm_row *g = &row->of.gemm;
-    return truth_in(row, "llmservingsim") && chip->cores <= 8 && g->k > g->n && g->m <= 512.0;
-}
-
 /* Starting one kernel: as calibrated, and 1,800 cycles (see op_cost.c). */
 static double start_s(const sm_chip *chip, const sm_calibration *c) {
     double clock_hz = chip->clock_hz.value > 0.0 ? chip->clock_hz.value : 1.8e9;
@@ -69,7 +55,10 @@ void sm_predict_gemm(const sm_truth_row *row, const sm_chip *chip, const sm_cali
     out->unknown = unknown_of(g, format, chip);
     if (out->unknown) return;
     sm_calibration own = *c;
-    own.matmul_efficiency_fp8 *= block_efficiency(row);
+    /* Of what plain fp8 reaches: blocks of 128 are added up in fp32 with their scales, which
+     * DeepGEMM hides behind the next block and other kernels do not. */
+    bool blocks = strcmp(row->of.gemm.dtype, "fp8_block") == 0;
+    if (blocks && !truth_by(row, "deepgemm")) own.matmul_efficiency_fp8 *= 0.65;
     if (host_starts(row)) own.launch_s = fmin(own.launch_s, 1.5e-6);
     double host_s = host_starts(row) ? 30e-6 : 0.0;
     double bytes = g->m * g->k * format->a_bytes + g->k * g->n * format->b_bytes +
@@ -82,7 +71,10 @@ void sm_predict_gemm(const sm_truth_row *row, const sm_chip *chip, const sm_cali
     const quantiser *q = quantiser_of(row, chip);
     double seconds = q ? quantisation_s(q, &row->of.gemm, format, chip, &own) : 0.0;
     double before_s = seconds + starts * start_s(chip, &own);
-    if (lays_out(row, chip)) before_s += cost.memory_s / own.memory_efficiency;
+    /* LLMServingSim's TPU reads weights that are longer along the contraction twice, with up to 512
+     * rows: XLA lays them out anew */
+    if (truth_in(row, "llmservingsim") && chip->cores <= 8 && g->k > g->n && g->m <= 512.0)
+        before_s += cost.memory_s / own.memory_efficiency;
     out->lower_s = cost.lower_s;
     out->expected_s = fmax(host_s, cost.expected_s + before_s);
     out->upper_s = fmax(host_s, cost.upper_s + before_s);

@@ -35,17 +35,13 @@ static double streaming_s(const sm_chip *chip, const sm_calibration *c, const me
     return fmin(hbm, bytes / (chip->cores * chip->clock_hz.value * BYTES_PER_CYCLE));
 }
 
-/* Blocks of 1024 threads: two on cores with the shared memory of a data-centre chip. */
-static double resident_blocks(const sm_chip *chip) {
-    double shared = chip->shared_bytes.value / chip->cores;
-    return chip->cores * (shared >= 160e3 ? 2.0 : 1.0);
-}
-
 static double chain_s(const sm_truth_row *row, const sm_chip *chip, const measured_memop *o,
                       double bytes) {
     static const double BLOCK = 1024.0, FROM_HBM = 1.54;
     if (!many_cores(chip) || !(o->walks > 0.0)) return 0.0;
-    double waves = ceil(row->of.memop.rows / resident_blocks(chip));
+    /* blocks of 1024 threads: two on cores with the shared memory of a data-centre chip */
+    double blocks = chip->shared_bytes.value / chip->cores >= 160e3 ? 2.0 : 1.0;
+    double waves = ceil(row->of.memop.rows / (chip->cores * blocks));
     double steps = o->walks * ceil(row->of.memop.cols / BLOCK);
     double cycles = o->cycles * (stays_on_chip(chip, bytes) ? 1.0 : FROM_HBM);
     double seconds = waves * steps * cycles / chip->clock_hz.value;

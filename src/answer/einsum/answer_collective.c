@@ -313,7 +313,7 @@ sm_status sm_answer_collective(const sm_collective_question *question, sm_report
     asked q = {.ragged = 1.0};
     sm_status status = sm_sized_take(&q.in, sizeof q.in, question, err);
     if (!status)
-        status = sm_question_needs(q.in.system && q.in.array.text, "system and array", err);
+        status = sm_question_needs(q.in.system && q.in.array.text, "a system and an array", err);
     if (!status) status = read_question(&q, r->arena, err);
     if (status) return status;
     const char *over = sm_axes_words(r, &q.m.mesh, q.over), *op = sm_collective_name(q.in.op);

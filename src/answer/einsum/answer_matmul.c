@@ -229,7 +229,7 @@ sm_status sm_answer_matmul(const sm_matmul_question *question, sm_report *r, sm_
     asked q = {.in.size = 0};
     sm_status status = sm_sized_take(&q.in, sizeof q.in, question, err);
     bool there = q.in.system && q.in.einsum.text && q.in.mesh.text;
-    if (!status) status = sm_question_needs(there, "system, mesh and einsum", err);
+    if (!status) status = sm_question_needs(there, "a system, a mesh and an einsum", err);
     if (!status && there && memchr(q.in.einsum.text, '=', q.in.einsum.length))
         return answer_lines(&q.in, r, err);
     if (!status) status = read_question(&q, err);

@@ -305,7 +305,7 @@ sm_status sm_answer_reshard(const sm_reshard_question *question, sm_report *r, s
     sm_reshard_question q;
     sm_status status = sm_sized_take(&q, sizeof q, question, err);
     bool there = q.system && q.text.text && !q.from.text == !q.to.text;
-    if (!status) status = sm_question_needs(there, "system, and a message or two shardings", err);
+    if (!status) status = sm_question_needs(there, "a system, and a message or two shardings", err);
     resharding *list = sm_arena_array(r->arena, MOST_CASES, sizeof *list);
     if (!status && !list) return sm_fail_memory(err);
     if (status) return status;

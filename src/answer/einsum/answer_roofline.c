@@ -280,7 +280,8 @@ static sm_status show_point(sm_report *r, asked *q, sm_error *err) {
 sm_status sm_answer_roofline(const sm_roofline_question *question, sm_report *r, sm_error *err) {
     asked q = {.open = -1};
     sm_status status = sm_sized_take(&q.in, sizeof q.in, question, err);
-    if (!status) status = sm_question_needs(q.in.chip && q.in.einsum.text, "chip and einsum", err);
+    if (!status)
+        status = sm_question_needs(q.in.chip && q.in.einsum.text, "a chip and an einsum", err);
     if (!status) status = sm_question_limit("n_critical", q.in.n_critical, SM_MAX_CRITICAL, err);
     if (status) return status;
     assert(q.in.chip);

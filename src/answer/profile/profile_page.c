@@ -21,6 +21,9 @@ static void summary(sm_report *r, const sm_profile *p) {
                    sm_show_percent(r, profile_mfu(p)), sm_show_bytes(r, p->work.bytes));
     const sm_module *m = p->module;
     bool cuts = m->axes_of_shardings && !strcmp(p->mesh.axis[0].name, m->axis[0].name);
+    if (m->devices < p->system->chips)
+        sm_report_text(r, "The module runs on %d of these %d chips; the others idle.", m->devices,
+                       p->system->chips);
     if (m->devices > 1)
         sm_report_text(r, "Mesh %s, %s.", mesh,
                        !p->mesh_named ? "as the groups of its collectives lie"

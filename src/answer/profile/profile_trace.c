@@ -309,7 +309,8 @@ void profile_steps(sm_report *r, const sm_trace_breakdown *b, int top) {
 sm_status profile_trace_answer(const sm_profile_question *q, int top, sm_report *r, sm_error *err) {
     const sm_trace_breakdown *b;
     const sm_profile_ran *p;
-    sm_status status = sm_question_needs(!q->planned, "a module, beside which a plan is laid", err);
+    sm_status status = sm_question_needs(
+        !q->planned, "a compiled module for --model: a trace has none to lay a plan beside", err);
     if (!status) status = sm_trace_break_down(q->trace, r->arena, &b, err);
     if (!status)
         status = sm_profile_ran_on(b, q->systems > 0 ? &q->system[0] : NULL, r->arena, &p, err);

@@ -105,6 +105,10 @@ static sm_status read_question(sm_serve_asked *q, sm_error *err) {
         return sm_fail(err, SM_USAGE,
                        "a plan with a batch is one point, of one type each of weights, cache and "
                        "compute; without --batch they are compared");
+    if (in->alone && in->requests_per_s > 0.0 && !in->disaggregated)
+        return sm_fail(err, SM_USAGE,
+                       "--decode-only has no fleet: --qps sizes one whose prompts are prefilled on "
+                       "its own chips, with --disaggregated both pools");
     if (status || !(in->concurrency > 0.0)) return status;
     if (in->batch > 0.0 || in->alone || in->requests_per_s > 0.0 || in->disaggregated)
         return sm_fail(err, SM_USAGE,
@@ -276,7 +280,7 @@ sm_status sm_serve_ask(const sm_serve_question *question, sm_report *r, sm_serve
     q->arena = r->arena;
     sm_status status = sm_sized_take(&q->in, sizeof q->in, question, err);
     const sm_serve_question *in = &q->in;
-    if (!status) status = sm_question_needs(in->model && in->system, "model and system", err);
+    if (!status) status = sm_question_needs(in->model && in->system, "a model and a system", err);
     if (!status) status = sm_question_limit("weights.n", in->weights.n, SM_MAX_DTYPES, err);
     if (!status) status = sm_question_limit("kv.n", in->kv.n, SM_MAX_DTYPES, err);
     if (!status) status = sm_question_limit("compute.n", in->compute.n, SM_MAX_DTYPES, err);

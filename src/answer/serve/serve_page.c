@@ -94,7 +94,7 @@ void sm_serve_search_page(sm_report *r, const sm_serve_result *s) {
 static void shares_page(sm_report *r, const sm_serve_asked *q) {
     named_plans names = {.n = 0};
     if (!q->shares) return;
-    sm_table *t = sm_page_table(r, "Replicas that share the requests in flight",
+    sm_table *t = sm_page_table(r, "Replicas that share the requests in flight (*: shown below)",
                                 ">replicas|>{=}chips|>{=}each has|>{s}token|>{s}first|>tok/s/chip|"
                                 ">{$}$/Mtok|<plan");
     for (int i = 0; i < q->shares; i++) {

@@ -100,25 +100,68 @@ void sm_serve_runners_page(sm_report *r, const sm_serving_found *a) {
                    sm_show_exact(r, p->batch), plan);
 }
 
-/* The best point as a command of an engine. */
+/* A point as a command of an engine. */
+static sm_recipe_job job_of(const sm_serving_found *a, const sm_serve_point *p, double batch,
+                            const char *predicted) {
+    const sm_serve_asked *q = a->q;
+    const sm_model *draft = p->depth > 0 ? q->job.speculation.draft : NULL;
+    return (sm_recipe_job){.model = q->in.model,
+                           .system = q->in.system,
+                           .plan = &p->plan,
+                           .batch = batch,
+                           .seq = sm_serve_longest(&q->job),
+                           .memory_share = p->memory.share < 1.0 ? p->memory.share : 0.0,
+                           .weights = sm_dtype_name(q->job.dtypes.weights),
+                           .checkpoint = q->job.as_stored ? q->in.checkpoint : NULL,
+                           .kv = sm_dtype_name(q->job.dtypes.kv),
+                           .draft = draft ? draft->name : NULL,
+                           .drafted = p->depth,
+                           .eager = q->in.eager,
+                           .predicted = predicted,
+                           .software = q->used->software};
+}
+
+/* Workers of two pools, each with its role. */
+static sm_status emit_pools(const sm_serving_found *a, const sm_disaggregated *d, sm_error *err) {
+    const sm_serve_asked *q = a->q;
+    sm_report *r = q->report;
+    const char *predicted = sm_textf(
+        r,
+        "%s workers that prefill and %s that decode serve %s requests a second; first token "
+        "after %s, %s a token",
+        sm_show_exact(r, d->prefill_workers), sm_show_exact(r, d->decode_workers),
+        sm_show_number(r, d->requests_per_s), sm_show_seconds(r, d->ttft_s),
+        sm_show_seconds(r, d->tpot_s));
+    if (d->decode_workers <= 0.0) /* they are too few for a worker of each pool */
+        predicted = sm_textf(r, "%s prefill chips for each decode chip",
+                             sm_show_number(r, d->prefill_per_decode_chips));
+    sm_recipe_job pool[] = {job_of(a, &d->prefill, d->prefill_batch, predicted),
+                            job_of(a, &d->decode, d->decode.batch, predicted)};
+    if (q->in.prefill_system) pool[0].system = q->in.prefill_system;
+    pool[0].role = "prefill";
+    pool[1].role = "decode";
+    return sm_recipe_emit(r, q->in.emit, pool, 2, err);
+}
+
+/* The best point, or the replica of a fleet, or pools. */
 sm_status sm_serve_emit(const sm_serving_found *a, sm_error *err) {
     const sm_serve_asked *q = a->q;
     sm_report *r = q->report;
-    const sm_serve_point *p = a->best;
-    const sm_recipe_job job = {
-        .model = q->in.model,
-        .system = q->in.system,
-        .plan = &p->plan,
-        .batch = p->batch,
-        .seq = sm_serve_longest(&q->job),
-        .memory_share = p->memory.share < 1.0 ? p->memory.share : 0.0,
-        .weights = sm_dtype_name(q->job.dtypes.weights),
-        .checkpoint = q->job.as_stored ? q->in.checkpoint : NULL,
-        .kv = sm_dtype_name(q->job.dtypes.kv),
-        .software = q->used->software,
-        .predicted = sm_textf(r, "%s a token, %s to the first, %.0f tokens/s a chip",
-                              sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, p->ttft_s[1]),
-                              p->tokens_per_s_per_chip)};
-    sm_status status = sm_recipe_emit(r, q->in.emit, &job, err);
+    const sm_fleet *f = q->in.requests_per_s > 0.0 ? a->fleet : NULL;
+    const sm_serve_point *p = f ? &f->point : a->best;
+    if (a->pools) return emit_pools(a, a->pools, err);
+    const char *each =
+        sm_textf(r, "%s a token, %s to the first", sm_show_seconds(r, f ? f->tpot_s : p->tpot_s[1]),
+                 sm_show_seconds(r, f ? f->ttft_s : p->ttft_s[1]));
+    const double replicas = f ? f->replicas : q->taken ? q->taken->replicas : 0;
+    const char *load = sm_show_number(r, f ? q->in.requests_per_s : q->in.concurrency);
+    load = f ? sm_textf(r, "serve %s requests a second", load)
+             : sm_textf(r, "have %s requests in flight each", load);
+    const char *predicted =
+        replicas > 0
+            ? sm_textf(r, "%s such replicas %s: %s", sm_show_exact(r, replicas), load, each)
+            : sm_textf(r, "%s, %.0f tokens/s a chip", each, p->tokens_per_s_per_chip);
+    const sm_recipe_job job = job_of(a, p, p->batch, predicted);
+    sm_status status = sm_recipe_emit(r, q->in.emit, &job, 1, err);
     return status ? status : p->fits ? SM_OK : SM_NEGATIVE;
 }

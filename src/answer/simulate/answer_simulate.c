@@ -41,12 +41,15 @@ static const char *rate_words(sm_report *r, const sm_synthetic *d) {
     return all;
 }
 
-/* "poisson:50/s", "trace.csv, as they came" */
+/* "poisson:50/s", "trace.csv, as they came, 2/s" */
 static const char *arrivals_words(sm_report *r, const sm_simulate_asked *q) {
     static const char *const kinds[] = {"poisson", "gamma", "uniform"};
     const sm_synthetic *d = &q->draw;
     bool is_drawn = q->in.drawn != NULL;
+    const sm_simulated *s = &q->result;
     const char *drawn = "as they came";
+    if (s->arriving_s > 0)
+        drawn = sm_textf(r, "%s, %s/s", drawn, sm_show_number(r, s->requests / s->arriving_s));
     double clients = q->options.concurrency, most = (double)q->in.clients.last;
     bool turns = d->turns > 0.0, thinks = q->options.think_s > 0.0;
     if (clients > 0.0)
@@ -759,7 +762,7 @@ sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *r,
     q->report = r;
     sm_status status = sm_sized_take(&q->in, sizeof q->in, question, err);
     bool there = q->in.model && q->in.system;
-    if (!status) status = sm_question_needs(there, "model and system", err);
+    if (!status) status = sm_question_needs(there, "a model and a system", err);
     if (status) return status;
     sm_put(r, r->data, "command", "simulate");
     status = read_question(q, err);

@@ -16,7 +16,7 @@ static sm_status read_question(const sm_train_question *question, sm_train_asked
                                sm_error *err) {
     sm_train_question *in = &q->in;
     sm_status status = sm_sized_take(in, sizeof *in, question, err);
-    if (!status) status = sm_question_needs(in->model && in->system, "model and system", err);
+    if (!status) status = sm_question_needs(in->model && in->system, "a model and a system", err);
     if (!status)
         status = sm_question_needs(in->batch_tokens > 0.0 || in->batch.text, "a batch", err);
     if (!status) status = sm_question_limit("top", in->top, SM_MAX_TOP, err);
@@ -196,13 +196,14 @@ static sm_status answer(void *context, sm_train *train, const sm_plans_shown *pl
     sm_train_data(r, plans);
     if (q->in.recipe && !emits) sm_recipe_page(r, q->in.recipe);
     if (!emits) sm_train_page(r, plans);
-    if (!emits) sm_train_runners_page(r, plans);
+    if (!emits) status = sm_train_runners_page(r, train, plans, err);
     if (!status && q->in.recipe && !emits) status = sm_train_recipe_best(plans, err);
     if (!status && emits) status = sm_train_emit(plans, err);
     if (status || plans->n == 0) return status ? status : SM_NEGATIVE;
     const sm_plan_shown *best = &plans->plan[0];
+    if (q->in.timeline) status = sm_train_tracks(q, train, best, err);
+    if (status || emits) return status || best->detail.price.fits ? status : SM_NEGATIVE;
     if (q->in.softwares) status = sm_train_softwares(r, q, train, best->plan, err);
-    if (!status && q->in.timeline) status = sm_train_tracks(q, train, best, err);
     if (!status && q->in.why) status = sm_train_why(q, train, best, err);
     if (q->in.goodput) sm_train_goodput(r, q, &best->detail.price);
     if (!status && q->in.method) status = sm_train_preference(q, plans, err);

@@ -163,11 +163,6 @@ static void buffers(sm_report *r, const sm_memory *m) {
                        sm_show_bytes(r, m->outside));
 }
 
-static bool is_as_full(const sm_memory *a, const sm_memory *b) {
-    return fabs(a->total - b->total) < 1e-6 * b->total &&
-           fabs(a->activations - b->activations) < 1e-6 * b->total;
-}
-
 /* Ranks of the pipeline, those in a row that hold the same in one line. */
 static void memory_of_stages(sm_report *r, const sm_plan_detail *detail) {
     if (detail->stages < 2) return;
@@ -176,7 +171,9 @@ static void memory_of_stages(sm_report *r, const sm_plan_detail *detail) {
         "<stage|>{B}weights|>{B}gradients|>{B}optimizer|>{B}activations|>{B}buffers|>{B}in all");
     for (int i = 0, next; i < detail->stages; i = next) {
         const sm_memory *m = &detail->stage_memory[i];
-        for (next = i + 1; next < detail->stages && is_as_full(&detail->stage_memory[next], m);)
+        const double alike = 1e-6 * m->total;
+        for (next = i + 1; next < detail->stages && fabs(m[next - i].total - m->total) < alike &&
+                           fabs(m[next - i].activations - m->activations) < alike;)
             next++;
         sm_page_row(r, table,
                     next > i + 1 ? sm_textf(r, "%d to %d", i, next - 1) : sm_textf(r, "%d", i),

@@ -425,7 +425,7 @@ static unsigned usual_constants(const sm_fitting *q) {
 sm_status sm_answer_calibrate(const sm_calibrate_question *question, sm_report *r, sm_error *err) {
     sm_fitting q = {.r = r, .arena = r->arena};
     sm_status status = sm_sized_take(&q.in, sizeof q.in, question, err);
-    if (!status) status = sm_question_needs(q.in.files > 0 && q.in.chip, "file and chip", err);
+    if (!status) status = sm_question_needs(q.in.files > 0 && q.in.chip, "a file and a chip", err);
     if (status) return status;
     if (!q.in.software) q.in.software = "mine";
     status = sm_fitting_rows(&q, err);

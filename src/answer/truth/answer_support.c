@@ -95,7 +95,7 @@ sm_status sm_answer_support(const sm_support_question *question, sm_report *r, s
     support s = {.report = r};
     sm_status status = sm_sized_take(&s.in, sizeof s.in, question, err);
     bool there = s.in.model && s.in.system;
-    if (!status) status = sm_question_needs(there, "model and system", err);
+    if (!status) status = sm_question_needs(there, "a model and a system", err);
     if (!status) status = sm_question_limit("top", s.in.top, MOST_TOP, err);
     if (status) return status;
     if (s.in.top <= 0) s.in.top = USUAL_TOP;

@@ -6,7 +6,7 @@ enum { USUAL_WORST = 10 };
 sm_status sm_answer_validate(const sm_validate_question *question, sm_report *r, sm_error *err) {
     sm_validation v = {.arena = r->arena};
     sm_status status = sm_sized_take(&v.in, sizeof v.in, question, err);
-    if (!status) status = sm_question_needs(v.in.files > 0, "file of measurements", err);
+    if (!status) status = sm_question_needs(v.in.files > 0, "a file of measurements", err);
     for (int i = 0; i < v.in.n_by && !status; i++)
         status = sm_question_limit("by", v.in.by[i], SM_VALIDATE_GROUPS - 1, err);
     if (!status) status = sm_validation_read(&v, err);

@@ -259,18 +259,6 @@ bool cli_any_framework(const cli_recipe_values *given);
 /* The framework that a question is about: the recipe's, else that of --framework, else that of
  * --emit; NULL. */
 const sm_framework *cli_framework_of(const sm_recipe *recipe, const cli_asked_frameworks *asked);
-/* What a framework is to do: the model, on the chip. */
-typedef struct cli_framework_use {
-    const sm_framework *framework; /* NULL: none */
-    sm_evidence_use use;
-    const sm_model *model;
-    const sm_chip *chip;
-} cli_framework_use;
-/* The constants of this software, else of a version of the framework where the chip has them: the
- * newest with which this model was measured there, else the one whose evidence is nearest to it;
- * else usual. software: NULL where there is none. */
-const sm_calibration *cli_framework_calibration(const cli_framework_use *of, const char *software,
-                                                const sm_calibration *usual);
 /* The recipe of --from with its model (or MODEL, where that is given) and its chips (or those of
  * on). SM_USAGE when neither says one, SM_BAD_INPUT with the place of what cannot be read. */
 sm_status cli_recipe(const cli_call *call, const cli_recipe_values *given,
@@ -317,10 +305,6 @@ typedef struct cli_calibration_values {
 sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
                           const cli_calibration_values *given, const sm_calibration **out,
                           sm_error *err);
-/* The usual constants of a chip in the name of a code base that has none there, so that what its
- * code is known to do applies; of one that is not known *out stays as it is. */
-sm_status cli_of_codebase(const cli_call *call, const sm_chip *chip, const char *name,
-                          const sm_calibration **out, sm_error *err);
 /* The same of serving; of an engine that is known and was measured neither on the chip nor on one
  * like it (NULL): the chip's usual ones. */
 sm_status cli_serving_constants(const cli_call *call, const sm_chip *chip,

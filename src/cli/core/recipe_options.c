@@ -147,53 +147,6 @@ const sm_framework *cli_framework_of(const sm_recipe *recipe, const cli_asked_fr
     return asked->framework ? asked->framework : asked->emit;
 }
 
-/* The rows of a software that evidence has of a chip. */
-static int rows_of(const cli_framework_use *of, const char *software) {
-    int rows = 0;
-    for (size_t i = 0; i < sm_evidence_count(); i++) {
-        const sm_evidence *e = sm_evidence_at(i);
-        if (e->use == of->use && strcmp(e->software, software) == 0 &&
-            strcmp(e->chip, of->chip->name) == 0)
-            rows += e->rows;
-    }
-    return rows;
-}
-
-/* How far off a framework's plans of this model are expected to be under the constants of one of
- * its versions, as evidence has it; none where the model itself was measured so. INFINITY: of other
- * models, there are too few rows to speak of this one. */
-static double expected_error(const cli_framework_use *of, const char *software) {
-    enum { FEW_ROWS = 20 };
-    sm_evidence_near near = {.error = NAN};
-    const sm_evidence_question q = {.use = of->use,
-                                    .model = of->model,
-                                    .chip = of->chip,
-                                    .software = software,
-                                    .type = SM_DTYPE_COUNT};
-    if (!sm_evidence_find(&q, &near, 1) || !(near.error >= 0)) return INFINITY;
-    if (near.same_model && near.same_chip && near.same_software) return 0;
-    return rows_of(of, software) < FEW_ROWS ? INFINITY : near.error;
-}
-
-const sm_calibration *cli_framework_calibration(const cli_framework_use *of, const char *software,
-                                                const sm_calibration *usual) {
-    const double nearer = 0.9; /* an older version is taken where it is nearer by a tenth */
-    const sm_calibration *own = software ? sm_calibration_for(of->chip, software) : NULL;
-    if (own) return own;
-    const char *rest = of->framework ? sm_framework_software(of->framework) : "", *word;
-    double least = INFINITY;
-    for (size_t n; (n = sm_next_word(&rest, &word)) > 0;) {
-        char name[64];
-        snprintf(name, sizeof name, "%.*s", (int)n, word);
-        const sm_calibration *one = sm_calibration_for(of->chip, name);
-        double error = one ? expected_error(of, name) : INFINITY;
-        if (!one || (own && !(error < nearer * least))) continue;
-        own = one;
-        least = error;
-    }
-    return own ? own : usual;
-}
-
 /* Does a plan of text give the key of this item, "tensor=8"? */
 static bool gives(const char *plan, const char *item) {
     const size_t key = strcspn(item, "=") + 1;

@@ -354,22 +354,6 @@ static sm_status from_file(const cli_call *call, const sm_chip *chip, const char
                    list[0].chip, list[0].software);
 }
 
-sm_status cli_of_codebase(const cli_call *call, const sm_chip *chip, const char *name,
-                          const sm_calibration **out, sm_error *err) {
-    const sm_codebase *of = sm_codebase_of(name, strlen(name));
-    if (!of || of->memories == 0) return SM_OK;
-    sm_calibration *c = sm_arena_alloc(call->arena, sizeof *c);
-    if (!c) return sm_fail_memory(err);
-    *c = *sm_calibration_of(chip);
-    c->source = sm_arena_printf(call->arena,
-                                "none are known of %s on this chip, so they are those of %s %s "
-                                "beside what its code does; %s",
-                                of->title, c->chip, c->software, c->source);
-    c->software = of->name;
-    *out = c;
-    return c->source ? SM_OK : sm_fail_memory(err);
-}
-
 sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
                           const cli_calibration_values *given, const sm_calibration **out,
                           sm_error *err) {
@@ -377,7 +361,8 @@ sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
         return from_file(call, chip, given->calibration, given->software, out, err);
     if (!given->software) return SM_OK;
     *out = sm_software_calibration(chip, given->software);
-    sm_status status = *out ? SM_OK : cli_of_codebase(call, chip, given->software, out, err);
+    sm_status status =
+        *out ? SM_OK : sm_codebase_calibration(chip, given->software, call->arena, out, err);
     if (status || *out) return status;
     return cli_fail_software(call, chip, "--software", given->software, err);
 }

@@ -125,20 +125,24 @@ static sm_status read_recipe(const cli_call *call, serving *v, sm_error *err) {
 }
 
 /* What a framework is known as on each chip that is asked about, where constants say it there. */
-static void take_framework(serving *v, const sm_framework *framework) {
+static sm_status take_framework(const cli_call *call, serving *v, const sm_framework *framework,
+                                sm_error *err) {
     sm_serve_question *q = &v->question;
-    if (!framework || v->constants.calibration || v->constants.software) return;
-    cli_framework_use use = {framework, SM_EVIDENCE_SERVING, &v->model, &v->system.chip};
-    const sm_calibration *own = cli_framework_calibration(&use, v->recipe.software, NULL);
+    sm_framework_job use = {framework, SM_EVIDENCE_SERVING, &v->model, &v->system.chip};
+    const char *said = v->recipe.software;
+    const sm_calibration *own = NULL;
+    if (!framework || v->constants.calibration || v->constants.software) return SM_OK;
+    sm_status status = sm_framework_calibration(&use, said, call->arena, &own, err);
     bool pools = !q->prefill_system ||
                  (own && sm_software_calibration(&q->prefill_system->chip, own->software));
     if (own && pools && q->n_systems == 0) v->constants.software = own->software;
-    for (int i = 0; i < q->n_systems; i++) {
+    for (int i = 0; i < q->n_systems && !status; i++) {
         use.chip = &v->systems[i].chip;
-        own = cli_framework_calibration(&use, v->recipe.software, NULL);
+        status = sm_framework_calibration(&use, said, call->arena, &own, err);
         v->softwares[i] = own ? own->software : NULL;
     }
     if (q->n_systems > 0) q->softwares = v->softwares;
+    return status;
 }
 
 /* The id of a checkpoint whose end says how it is stored. */
@@ -163,7 +167,7 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     q->emit = asked.emit;
     q->any_plan = cli_any_framework(&v->recipe_values);
     if (!status) status = read_pools(call, v, err);
-    if (!status) take_framework(v, cli_framework_of(&v->recipe, &asked));
+    if (!status) status = take_framework(call, v, cli_framework_of(&v->recipe, &asked), err);
     q->checkpoint = stored_id(call->positionals > 0 ? call->positional[0] : v->recipe.named);
     if (!status) status = read_rest(call, v, err);
     return status ? status : sm_answer_serve(q, r, err);

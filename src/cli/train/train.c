@@ -127,6 +127,7 @@ static sm_status check_one_plan(const cli_call *call, const training *t, sm_erro
                        : q->sensitivity       ? "--sensitivity is of"
                        : t->plot              ? "--plot draws"
                        : q->softwares         ? "--software all prices"
+                       : q->emit              ? "--emit writes"
                        : call->common.explain ? "--explain derives"
                                               : NULL;
     if (many && what) return sm_fail(err, SM_USAGE, "%s one plan, and %s", what, many);
@@ -160,13 +161,10 @@ static sm_status take_framework(const cli_call *call, training *t, const sm_fram
     if (!framework || q->as_run) return SM_OK;
     for (int i = 0; !status && (i == 0 || i < q->n_systems); i++) {
         const sm_chip *chip = i ? &t->systems[i].chip : &t->system.chip;
-        const cli_framework_use use = {framework, SM_EVIDENCE_TRAINING, &t->model, chip};
-        const char *said = t->recipe.software;
-        const bool apart = said && !sm_calibration_for(chip, said);
-        const sm_calibration *c = apart ? NULL : cli_framework_calibration(&use, said, NULL);
-        if (!said) said = sm_framework_name(framework);
-        if (!c) status = cli_of_codebase(call, chip, said, &c, err);
-        t->calibrations[i] = c ? c : cli_framework_calibration(&use, NULL, sm_calibration_of(chip));
+        const sm_framework_job use = {framework, SM_EVIDENCE_TRAINING, &t->model, chip};
+        status = sm_framework_calibration(&use, t->recipe.software, call->arena,
+                                          &t->calibrations[i], err);
+        if (!t->calibrations[i]) t->calibrations[i] = sm_calibration_of(chip);
     }
     q->calibration = t->calibrations[0];
     q->calibrations = t->calibrations;
@@ -204,6 +202,11 @@ static sm_status read_question(const cli_call *call, training *t, sm_error *err)
     if (!status && t->against && is_plan(t->against)) q->other = cli_source(call, &t->against);
     else if (!status && t->against)
         status = sm_io_read_packed(t->against, SM_IO_DATA_BYTES, call->arena, &q->against, err);
+    if (!status && q->against.text && q->against.text[0] == '{')
+        return sm_fail(err, SM_BAD_INPUT,
+                       "%.200s is no compiled module: of a trace alone "
+                       "'scalemodel profile' tells where the time goes",
+                       t->against);
     if (!status && from) status = take_recipe(call, t, err);
     if (!status && !constants)
         status = take_framework(call, t, cli_framework_of(&t->recipe, &asked), err);
