@@ -682,7 +682,7 @@ sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
 
 sm_status search_point(search *h, const found *f, sm_serve_point *point, sm_error *err) {
     search_slice(h, f->slice);
-    return point_of(h->s, &f->plan, f->batch, h->closed_first ? 0 : INFINITY, point, err);
+    return point_of(h->s, &f->plan, f->batch, h->o->closed_first ? 0 : INFINITY, point, err);
 }
 
 void search_free(search *h) {

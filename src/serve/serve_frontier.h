@@ -55,7 +55,6 @@ typedef struct search {
     double least_bytes, its_capacity; /* of what comes nearest to fitting */
     found quickest;                   /* of all that fits, whatever the limits */
     double best_ttft_s;
-    bool closed_first; /* points have first tokens in closed form: they are not simulated */
     sm_status status;
     sm_error err;
 } search;
@@ -71,8 +70,4 @@ sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
                      const sm_serve_search_options *options, sm_arena *arena, search *h,
                      sm_error *err);
 sm_status search_point(search *h, const found *f, sm_serve_point *point, sm_error *err);
-/* sm_serve_search */
-sm_status search_points(const sm_serve_job *job, const sm_calibration *calibration,
-                        const sm_serve_search_options *options, bool closed_first, sm_arena *arena,
-                        sm_serve_result *result, sm_error *err);
 void search_free(search *h);

@@ -136,7 +136,6 @@ static sm_status least_that_fits(const sm_serve_job *job, const sm_serve_search_
     search h;
     sm_arena *arena = sm_arena_new();
     if (!arena) return sm_fail_memory(err);
-    memset(&h, 0, sizeof h);
     sm_status status = search_run(job, NULL, o, arena, &h, err);
     *least_chips = status == SM_OK && h.any_fits ? h.least_chips : 0;
     search_free(&h);
@@ -249,21 +248,19 @@ static sm_status fill_points(search *h, sm_arena *arena, sm_serve_result *r, sm_
     return status;
 }
 
-sm_status search_points(const sm_serve_job *given, const sm_calibration *calibration,
-                        const sm_serve_search_options *options, bool closed_first, sm_arena *arena,
-                        sm_serve_result *result, sm_error *err) {
+sm_status sm_serve_search(const sm_serve_job *given, const sm_calibration *calibration,
+                          const sm_serve_search_options *options, sm_arena *arena,
+                          sm_serve_result *result, sm_error *err) {
     search h;
     sm_serve_job own_job, *job = &own_job;
     double start_s = sm_clock_s();
     sm_serve_search_options own;
     memset(result, 0, sizeof *result);
-    memset(&h, 0, sizeof h);
     sm_status status = sm_sized_take(&own, sizeof own, options, err);
     if (!status) status = sm_sized_take(job, sizeof *job, given, err);
     if (status == SM_OK) status = check_options(&own, err);
     if (status != SM_OK) return status;
     status = search_run(job, calibration, &own, arena, &h, err);
-    h.closed_first = closed_first;
     if (status == SM_OK) {
         result->space = h.space;
         result->evaluated = h.evaluated;
@@ -279,10 +276,4 @@ sm_status search_points(const sm_serve_job *given, const sm_calibration *calibra
     search_free(&h);
     result->seconds = sm_clock_s() - start_s;
     return status;
-}
-
-sm_status sm_serve_search(const sm_serve_job *job, const sm_calibration *calibration,
-                          const sm_serve_search_options *options, sm_arena *arena,
-                          sm_serve_result *result, sm_error *err) {
-    return search_points(job, calibration, options, false, arena, result, err);
 }
