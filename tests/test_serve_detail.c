@@ -276,6 +276,44 @@ static void two_rows_are_read_for_each(void **state) {
     assert_true(decoded_as_run(3, true) > 0.95 * decoded_as_run(3, false));
 }
 
+/* Nothing but first tokens and what follows from them tells points in closed form from others; each
+ * by itself is what the search would have simulated. */
+static void first_tokens_may_wait(void **state) {
+    serve_case c;
+    sm_error err = {0};
+    sm_serve_search_options o;
+    sm_serve_result whole, quick;
+    (void)state;
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:2");
+    sm_serve_search_defaults(&o);
+    o.ttft_s = 0.3;
+    sm_arena *arena = sm_arena_new();
+    assert_int_equal(sm_serve_search(&c.job, NULL, &o, arena, &whole, &err), SM_OK);
+    o.closed_first = true;
+    assert_int_equal(sm_serve_search(&c.job, NULL, &o, arena, &quick, &err), SM_OK);
+    assert_true(whole.n > 1 && quick.n == whole.n);
+    assert_true(quick.evaluated >= whole.evaluated && quick.evaluated <= whole.evaluated);
+    int earlier = 0;
+    for (size_t i = 0; i < whole.n; i++) {
+        const sm_serve_point *a = &whole.point[i], *b = &quick.point[i];
+        sm_serve *worker;
+        sm_serve_point own;
+        sm_system part;
+        sm_serve_job job = c.job;
+        if (sm_system_part(&c.system, a->chips, &part)) job.system = &part;
+        assert_int_equal(sm_serve_new(&job, &worker, &err), SM_OK);
+        assert_memory_equal(a->tpot_s, b->tpot_s, sizeof a->tpot_s / 3 * 2);
+        assert_true(a->batch == b->batch && a->tokens_per_s_per_chip == b->tokens_per_s_per_chip);
+        earlier += b->ttft_s[1] < a->ttft_s[1];
+        assert_int_equal(sm_serve_point_of(worker, &b->plan, b->batch, &own, &err), SM_OK);
+        assert_memory_equal(own.ttft_s, a->ttft_s, sizeof own.ttft_s);
+        assert_true(own.in_flight == a->in_flight);
+        sm_serve_free(worker);
+    }
+    assert_true(earlier > 0);
+    sm_arena_free(arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compute_overtakes_weights_at_the_critical_batch),
@@ -288,6 +326,7 @@ int main(void) {
         cmocka_unit_test(least_share_is_the_edge),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(two_rows_are_read_for_each),
+        cmocka_unit_test(first_tokens_may_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

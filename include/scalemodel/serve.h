@@ -202,6 +202,7 @@ typedef struct sm_serve_search_options {
     bool by_lower;               /* rank by the bound of the steps, alone, instead of expected */
     bool brute;                  /* price everything: for tests */
     const sm_plan_space *space;  /* only plans of it or of those after it; NULL: all */
+    bool closed_first;           /* first tokens of points in closed form, not simulated */
 } sm_serve_search_options;
 #define sm_serve_search_defaults(options)                                                          \
     sm_serve_search_defaults_sized((options), sizeof *(options))

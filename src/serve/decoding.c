@@ -65,75 +65,69 @@ void sim_pool_end(sim_pool *pool) {
     sm_free(pool->slot);
 }
 
+/* One follows the other; SIM_NONE: the ends. */
+static void link_slots(sim_pool *pool, sim_list *list, int one, int other) {
+    *(one != SIM_NONE ? &pool->slot[one].next : &list->first) = other;
+    *(other != SIM_NONE ? &pool->slot[other].previous : &list->last) = one;
+}
+
 void sim_list_append(sim_pool *pool, sim_list *list, int slot) {
-    pool->slot[slot].next = SIM_NONE;
-    pool->slot[slot].previous = list->last;
-    if (list->last != SIM_NONE) pool->slot[list->last].next = slot;
-    else list->first = slot;
-    list->last = slot;
+    link_slots(pool, list, list->last, slot);
+    link_slots(pool, list, slot, SIM_NONE);
     list->n++;
 }
 
 void sim_list_prepend(sim_pool *pool, sim_list *list, int slot) {
-    pool->slot[slot].previous = SIM_NONE;
-    pool->slot[slot].next = list->first;
-    if (list->first != SIM_NONE) pool->slot[list->first].previous = slot;
-    else list->last = slot;
-    list->first = slot;
+    link_slots(pool, list, slot, list->first);
+    link_slots(pool, list, SIM_NONE, slot);
     list->n++;
 }
 
 void sim_list_remove(sim_pool *pool, sim_list *list, int slot) {
     sim_sequence *q = &pool->slot[slot];
-    if (q->previous != SIM_NONE) pool->slot[q->previous].next = q->next;
-    else list->first = q->next;
-    if (q->next != SIM_NONE) pool->slot[q->next].previous = q->previous;
-    else list->last = q->previous;
+    link_slots(pool, list, q->previous, q->next);
     q->next = q->previous = SIM_NONE;
     list->n--;
 }
 
 /* ---- a heap by (finish, number) ---- */
 
-static bool ends_before(const sim_pool *pool, int a, int b) {
-    const sim_sequence *x = &pool->slot[a], *y = &pool->slot[b];
+static bool ends_before(const sim_ending *x, const sim_ending *y) {
     return x->finish != y->finish ? x->finish < y->finish : x->number < y->number;
 }
 
-static void put_at(sim_pool *pool, sim_replica *r, int at, int slot) {
-    assert(at >= 0 && at < r->ending_room && slot < pool->n);
-    r->ending[at] = slot;
-    pool->slot[slot].heap_at = at;
+static void put_at(sim_pool *pool, sim_replica *r, int at, sim_ending q) {
+    assert(at >= 0 && at < r->ending_room && q.slot < pool->n);
+    r->ending[at] = q;
+    pool->slot[q.slot].heap_at = at;
 }
 
-static void sift_up(sim_pool *pool, sim_replica *r, int at) {
-    int slot = r->ending[at];
-    while (at > 0 && ends_before(pool, slot, r->ending[(at - 1) / 2])) {
+static void sift_up(sim_pool *pool, sim_replica *r, int at, sim_ending q) {
+    while (at > 0 && ends_before(&q, &r->ending[(at - 1) / 2])) {
         put_at(pool, r, at, r->ending[(at - 1) / 2]);
         at = (at - 1) / 2;
     }
-    put_at(pool, r, at, slot);
+    put_at(pool, r, at, q);
 }
 
 static void sift_down(sim_pool *pool, sim_replica *r, int at) {
-    int slot = r->ending[at];
+    const sim_ending q = r->ending[at];
     for (int child = 2 * at + 1; child < r->decoding; child = 2 * at + 1) {
-        if (child + 1 < r->decoding && ends_before(pool, r->ending[child + 1], r->ending[child]))
+        if (child + 1 < r->decoding && ends_before(&r->ending[child + 1], &r->ending[child]))
             child++;
-        if (!ends_before(pool, r->ending[child], slot)) break;
+        if (!ends_before(&r->ending[child], &q)) break;
         put_at(pool, r, at, r->ending[child]);
         at = child;
     }
-    put_at(pool, r, at, slot);
+    put_at(pool, r, at, q);
 }
 
 static void heap_remove(sim_pool *pool, sim_replica *r, int at) {
-    int last = r->ending[--r->decoding];
+    const sim_ending last = r->ending[--r->decoding];
     assert(r->decoding >= 0 && at >= 0 && at <= r->decoding);
     if (at == r->decoding) return;
-    put_at(pool, r, at, last);
-    sift_up(pool, r, at);
-    sift_down(pool, r, pool->slot[last].heap_at);
+    sift_up(pool, r, at, last);
+    sift_down(pool, r, pool->slot[last.slot].heap_at);
 }
 
 /* ---- joining and leaving ---- */
@@ -157,8 +151,7 @@ sm_status sim_join(sim_simulation *s, sim_replica *r, int slot) {
         q->first_page = q->joined + (steps < r->page_steps ? steps : r->page_steps - 1);
         r->crossing[q->first_page % r->page_steps]++;
     }
-    put_at(&s->pool, r, r->decoding++, slot);
-    sift_up(&s->pool, r, r->decoding - 1);
+    sift_up(&s->pool, r, r->decoding++, (sim_ending){q->finish, q->number, slot});
     return SM_OK;
 }
 
@@ -169,7 +162,7 @@ static double grown(const sim_replica *r, const sim_sequence *q) {
 /* A static batch is reserved whole, and an ended sequence goes on costing its place in the step. */
 void sim_leave(sim_simulation *s, sim_replica *r, int slot) {
     sim_sequence *q = &s->pool.slot[slot];
-    assert(q->decoding && r->ending[q->heap_at] == slot);
+    assert(q->decoding && r->ending[q->heap_at].slot == slot);
     heap_remove(&s->pool, r, q->heap_at);
     int64_t tokens = (int64_t)floor(grown(r, q) + 0.5), left = q->output - q->done;
     q->decoding = false;

@@ -114,9 +114,7 @@ static double price_batch(engine_table *t, sm_step_batch batch) {
 }
 
 static double price_of(engine_table *t, sm_attend group, double sampled) {
-    sm_step_batch batch = {.groups = 1, .sampled = sampled};
-    batch.group[0] = group;
-    return price_batch(t, batch);
+    return price_batch(t, (sm_step_batch){.groups = 1, .group = {group}, .sampled = sampled});
 }
 
 /* Stages of a pipeline decode groups of the batch at the same time: a step of all lasts as long as

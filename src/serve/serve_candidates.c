@@ -690,7 +690,8 @@ sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
 
 sm_status search_point(search *h, const found *f, sm_serve_point *point, sm_error *err) {
     search_slice(h, f->slice);
-    return point_of(h->s, &f->plan, f->batch, h->front.of_fleet ? 0 : INFINITY, point, err);
+    bool closed = h->front.of_fleet || h->o->closed_first;
+    return point_of(h->s, &f->plan, f->batch, closed ? 0 : INFINITY, point, err);
 }
 
 void search_free(search *h) {

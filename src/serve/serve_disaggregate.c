@@ -45,12 +45,14 @@ static sm_fleet fleet_of(const sm_serve_job *job, const sm_serve_point *p, doubl
     return f;
 }
 
-/* A replica of so many of the job's chips. */
+/* A replica of so many of the job's chips, which may be the one that is there. */
 static sm_status open_worker(const sm_serve_job *job, const sm_calibration *calibration, int chips,
                              sm_serve **out, sm_error *err) {
     sm_system slice;
     sm_serve_job own = *job;
     if (!sm_system_part(job->system, chips, &slice)) slice = *job->system;
+    if (*out && (*out)->system.chips == slice.chips) return SM_OK;
+    sm_serve_free(*out);
     own.system = &slice;
     sm_status status = sm_serve_new(&own, out, err);
     if (!status && calibration) sm_serve_set_calibration(*out, calibration);
@@ -121,15 +123,18 @@ static bool is_better_fleet(const sm_serve_job *job, const sm_serve_search_optio
     return a->ttft_s + a->tpot_s * job->output < b->ttft_s + b->tpot_s * job->output;
 }
 
-/* As few replicas as hold the limits under the requests, and no fewer than f has. */
+/* As few replicas as hold the limits under the requests, and no fewer than f has: f may hold them
+ * or not where that takes more than so many chips. */
 static sm_status settle_fleet(sm_serve *s, const sm_serve_search_options *o, double usd,
-                              double requests_per_s, sm_fleet *f, sm_error *err) {
+                              double requests_per_s, double most_chips, sm_fleet *f,
+                              sm_error *err) {
     enum { MOST_ENLARGED = 5 }; /* a thousand times */
     double too_few = 0, larger_by = 1.25;
     sm_status status = load_fleet(s, requests_per_s, o, f, err);
     const sm_fleet first = *f;
     for (int k = 0; status == SM_OK && k < MOST_ENLARGED && !holds(&s->job, f, o); k++) {
         too_few = f->replicas;
+        if ((too_few + 1) * f->point.chips > most_chips) return SM_OK;
         set_replicas(f, ceil(f->replicas * larger_by), usd, requests_per_s);
         status = load_fleet(s, requests_per_s, o, f, err);
         larger_by *= larger_by;
@@ -138,7 +143,8 @@ static sm_status settle_fleet(sm_serve *s, const sm_serve_search_options *o, dou
         *f = first;
         return load_fleet(s, requests_per_s, NULL, f, err);
     }
-    while (status == SM_OK && too_few > 0 && f->replicas - too_few > 1) {
+    while (status == SM_OK && too_few > 0 && f->replicas - too_few > 1 &&
+           (too_few + 1) * f->point.chips <= most_chips) {
         sm_fleet fewer = *f;
         set_replicas(&fewer, floor((too_few + f->replicas) / 2), usd, requests_per_s);
         status = load_fleet(s, requests_per_s, o, &fewer, err);
@@ -181,19 +187,21 @@ static sm_status one_copy(const sm_serve_job *job, const sm_calibration *calibra
 }
 
 /* The best of what a search found and of `best`, from the most tokens per chip on: each kind of
- * plan with all the sequences that it may decode at once, which takes no longer where few come. */
+ * plan with all the sequences that it may decode at once, which takes no longer where few come.
+ */
 static sm_status try_points(const sm_serve_job *job, const sm_calibration *calibration,
                             const sm_serve_search_options *o, const sm_serve_result *answer,
-                            double requests_per_s, sm_fleet *best, sm_error *err) {
+                            double requests_per_s, sm_serve **worker, sm_fleet *best,
+                            sm_error *err) {
     sm_status status = SM_OK;
     double usd = job->usd_per_chip_hour, most = 0;
     if (usd < 0) usd = sm_chip_usd_per_hour(&job->system->chip);
     for (size_t i = answer->n; i-- > 0 && !status;) {
         const sm_serve_point *of = &answer->point[i];
         sm_serve_point own = *of, *p = &own, full;
-        sm_serve *s = NULL;
         bool any = best->replicas > 0, one = requests_per_s <= 0;
         bool held = !one && any && holds(job, best, o);
+        double most_chips = held ? best->chips : HUGE_VAL;
         /* A loop keeps the batch small: that begins at once for first tokens, else for bunches. */
         bool any_batch = !one && (o->ttft_s > 0 || o->tpot_s > 0);
         double slack = !any_batch ? 1 : o->ttft_s > 0 ? HUGE_VAL : 2;
@@ -201,41 +209,32 @@ static sm_status try_points(const sm_serve_job *job, const sm_calibration *calib
         if (one && p->tokens_per_s_per_chip <= most) break;
         if (held && least_chips > slack * best->chips) break;
         if (has_better(answer, i)) continue;
+        int chips = p->chips;
         if (p->plan.data > 1 && p->plan.expert == 1)
-            status = one_copy(job, calibration, p, &s, err);
+            status = one_copy(job, calibration, p, worker, err);
+        if (!status && p->chips >= chips)
+            status = open_worker(job, calibration, p->chips, worker, err);
         full = own;
         sm_fleet f = fleet_of(job, p, usd, requests_per_s, busiest);
         bool more = held && f.chips > slack * best->chips;
-        if (!status && !more && !s) status = open_worker(job, calibration, p->chips, &s, err);
-        if (!status && !more) status = most_utilisation(s, p, &full, &busiest, err);
+        if (!status && !more) status = most_utilisation(*worker, p, &full, &busiest, err);
         if (!status) f = fleet_of(job, p, usd, requests_per_s, busiest);
         more = more || (held && f.chips > best->chips);
         if (!status && !more)
-            status = one ? settle_replica(s, o, busiest, &f, err)
-                         : settle_fleet(s, o, usd, requests_per_s, &f, err);
+            status = one ? settle_replica(*worker, o, busiest, &f, err)
+                         : settle_fleet(*worker, o, usd, requests_per_s, most_chips, &f, err);
         if (!status && any_batch && full.batch > p->batch) {
             sm_fleet fuller = fleet_of(job, &full, usd, requests_per_s, MOST_UTILISATION);
-            status = settle_fleet(s, o, usd, requests_per_s, &fuller, err);
+            if (!more && holds(job, &f, o)) most_chips = smaller(most_chips, f.chips);
+            status = settle_fleet(*worker, o, usd, requests_per_s, most_chips, &fuller, err);
             if (more || is_better_fleet(job, o, &fuller, &f)) f = fuller;
             more = false;
         }
-        sm_serve_free(s);
         if (more) continue;
         double tokens = f.utilisation * p->tokens_per_s_per_chip;
         if (!any || (one ? tokens > most : is_better_fleet(job, o, &f, best))) *best = f;
         most = larger(most, tokens);
     }
-    return status;
-}
-
-/* The point of a fleet by itself, first tokens too. */
-static sm_status fill_replica(const sm_serve_job *job, const sm_calibration *calibration,
-                              sm_fleet *f, sm_error *err) {
-    sm_serve *s = NULL;
-    const sm_plan plan = f->point.plan;
-    sm_status status = open_worker(job, calibration, f->point.chips, &s, err);
-    if (!status) status = sm_serve_point_of(s, &plan, f->point.batch, &f->point, err);
-    sm_serve_free(s);
     return status;
 }
 
@@ -245,6 +244,7 @@ sm_status sm_serve_fleet(const sm_serve_job *given, const sm_calibration *calibr
     sm_serve_result result;
     sm_serve_search_options o;
     sm_serve_job own, *job = &own;
+    sm_serve *worker = NULL;
     memset(fleet, 0, sizeof *fleet);
     sm_status status = sm_sized_take(&o, sizeof o, options, err);
     if (!status) status = sm_sized_take(job, sizeof *job, given, err);
@@ -255,8 +255,14 @@ sm_status sm_serve_fleet(const sm_serve_job *given, const sm_calibration *calibr
     if (!arena) return sm_fail_memory(err);
     if (answer && !(requests_per_s > 0)) result = *answer;
     else status = search_points(job, calibration, &o, true, arena, &result, err);
-    if (!status) status = try_points(job, calibration, &o, &result, requests_per_s, fleet, err);
-    if (!status && fleet->replicas > 0) status = fill_replica(job, calibration, fleet, err);
+    if (!status)
+        status = try_points(job, calibration, &o, &result, requests_per_s, &worker, fleet, err);
+    sm_serve_point *p = &fleet->point; /* by itself, first tokens too */
+    const sm_plan plan = p->plan;
+    if (!status && fleet->replicas > 0)
+        status = open_worker(job, calibration, p->chips, &worker, err);
+    if (!status && fleet->replicas > 0) status = sm_serve_point_of(worker, &plan, p->batch, p, err);
+    sm_serve_free(worker);
     sm_arena_free(arena);
     return status;
 }
@@ -381,7 +387,6 @@ static sm_status find_prefill(const sm_serve_job *job, const sm_calibration *cal
                               const sm_serve_search_options *o, sm_arena *arena, double *rate,
                               sm_disaggregated *out, sm_error *err) {
     search h;
-    memset(&h, 0, sizeof h);
     prefills p = {.h = &h,
                   .system = job->system,
                   .kv_bytes = out->kv_bytes,
@@ -492,9 +497,7 @@ static void fill_chips(const pools *p, int prefill_chips, int decode_chips, bool
 static sm_status size_pools(pools *p, const sm_pools_asked *asked, double prefill_rate,
                             sm_disaggregated *out, sm_error *err) {
     const sm_system *from = p->prefill->system, *to = p->decode->system;
-    double usd[2] = {p->prefill->usd_per_chip_hour, p->decode->usd_per_chip_hour};
-    if (usd[0] < 0) usd[0] = sm_chip_usd_per_hour(&from->chip);
-    if (usd[1] < 0) usd[1] = sm_chip_usd_per_hour(&to->chip);
+    const double usd[2] = {p->prefills->usd_per_chip_hour, p->decodes->usd_per_chip_hour};
     double decode = out->decode.tokens_per_s_per_chip * out->decode.chips / p->decode->output;
     double prompts = prefill_rate * out->prefill.chips;
     p->prefill_each = MOST_UTILISATION * prompts;

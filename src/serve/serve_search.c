@@ -140,7 +140,6 @@ static sm_status least_that_fits(const sm_serve_job *job, const sm_serve_search_
     search h;
     sm_arena *arena = sm_arena_new();
     if (!arena) return sm_fail_memory(err);
-    memset(&h, 0, sizeof h);
     sm_status status = search_run(job, NULL, o, false, arena, &h, err);
     *least_chips = status == SM_OK && h.any_fits ? h.least_chips : 0;
     search_free(&h);
@@ -261,7 +260,6 @@ sm_status search_points(const sm_serve_job *given, const sm_calibration *calibra
     double start_s = sm_clock_s();
     sm_serve_search_options own;
     memset(result, 0, sizeof *result);
-    memset(&h, 0, sizeof h);
     sm_status status = sm_sized_take(&own, sizeof own, options, err);
     if (!status) status = sm_sized_take(job, sizeof *job, given, err);
     if (status == SM_OK) status = check_options(&own, err);

@@ -163,7 +163,7 @@ static int64_t decode_steps(sim_simulation *s, sim_replica *r) {
     if (r->decoding == 0) return INT64_MAX;
     /* What the last of a low rank gave back may do for one of a higher rank after this step. */
     if (preempts && s->ranks > 1 && sim_has_room(s, r, sim_first_waiting(s, r))) return 1;
-    int64_t steps = s->pool.slot[r->ending[0]].finish - r->counter;
+    int64_t steps = r->ending[0].finish - r->counter;
     if (is_static) return steps;
     if (r->held > 0 && r->held < steps) steps = r->held;
     if (r->running.n == 1) return steps;

@@ -161,8 +161,8 @@ static sm_status finish(sim_simulation *s, sim_replica *r, int slot) {
 }
 
 static sm_status end_decoding(sim_simulation *s, sim_replica *r) {
-    while (r->decoding > 0 && s->pool.slot[r->ending[0]].finish <= r->counter) {
-        int slot = r->ending[0];
+    while (r->decoding > 0 && r->ending[0].finish <= r->counter) {
+        int slot = r->ending[0].slot;
         sim_leave(s, r, slot);
         sm_status status = finish(s, r, slot);
         if (status) return status;

@@ -70,6 +70,11 @@ typedef struct sim_part { /* of a prompt that a step takes */
     int slot;
     int64_t tokens;
 } sim_part;
+typedef struct sim_ending { /* a decoding sequence, by what orders them */
+    int64_t finish;
+    uint64_t number;
+    int slot;
+} sim_ending;
 typedef struct sim_run {
     double start_s, delay_s;      /* delay: swaps and loads from the host before the first step */
     double steps, seconds, end_s; /* seconds: of all as planned; end: HUGE_VAL when idle */
@@ -86,7 +91,7 @@ typedef struct sim_replica {
                                           in next */
     sim_list running;
     sim_backlog backlog[SM_MOST_CLASSES]; /* they wait behind `waiting`, which then is not short */
-    int *ending;                          /* heap of the decoding by (finish, number) */
+    sim_ending *ending;                   /* heap of the decoding by (finish, number) */
     int decoding, ending_room;
     int *due; /* ring of those whose prefill is not done: chunked */
     int due_first, dues, due_room;

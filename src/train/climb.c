@@ -23,8 +23,6 @@ static void look_at(plan_search *h, size_t number) {
     search_refined(h, number);
 }
 
-static int by_degrees(const void *a, const void *b) { return search_order(a, b); }
-
 /* Nodes are enumerated in the order of their degrees. */
 static void look_around(plan_search *h, const node *from) {
     for (int less = 0; less < SM_PLAN_DEGREES; less++)
@@ -34,7 +32,7 @@ static void look_around(plan_search *h, const node *from) {
                 if (factor == 4 || factor == 6 || next.degree[less] % factor) continue;
                 next.degree[less] /= factor;
                 next.degree[more] *= factor;
-                const node *at = bsearch(&next, h->node, h->nodes, sizeof next, by_degrees);
+                const node *at = bsearch(&next, h->node, h->nodes, sizeof next, search_order);
                 if (at) look_at(h, (size_t)(at - h->node));
             }
 }

@@ -71,9 +71,10 @@ bool search_splits(const sm_train *t, int key, int degree) {
 static const int order[SM_PLAN_DEGREES] = {SM_PLAN_TENSOR,   SM_PLAN_CONTEXT, SM_PLAN_EXPERT,
                                            SM_PLAN_PIPELINE, SM_PLAN_FSDP,    SM_PLAN_DATA};
 
-int search_order(const node *a, const node *b) {
+int search_order(const void *a, const void *b) {
+    const node *one = a, *other = b;
     for (int i = 0; i < SM_PLAN_DEGREES; i++) {
-        int x = a->degree[order[i]], y = b->degree[order[i]];
+        int x = one->degree[order[i]], y = other->degree[order[i]];
         if (x != y) return x < y ? -1 : 1;
     }
     return 0;

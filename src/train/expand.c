@@ -77,7 +77,6 @@ static bool take_rules(expansion *x, const family_rules *of, schedule_set *alive
     pieces_gathered(x->t, &x->plan, p);
     for (int dual = 0; dual < 2; dual++) x->end_s[dual] = x->t->calibration->step_overhead_s;
     x->loaded = x->laid = false;
-    x->at_hand = x->main_at_hand = -1;
     memcpy(alive, of->alive, sizeof of->alive);
     return true;
 }
@@ -117,7 +116,7 @@ static double reach(expansion *x, double threshold) {
     x->threshold = threshold;
     if (!take_rules(x, x->best_rules, alive)) return HUGE_VAL;
     if (!sm_plan_place(&x->plan, &p->d, &x->t->system, &p->at.placement)) return HUGE_VAL;
-    place_curves(x->t, p->v, &p->at);
+    place_curves(x->t, p->v, false, &p->at);
     x->known = false;
     leaves_try(x, i, alive[i]);
     return x->found ? x->threshold : HUGE_VAL;
@@ -171,10 +170,10 @@ static listed *place_at(expansion *x, int number) {
 /* On a torus, where no placement of some axes will narrow them: which microbatches could win with
  * the least that each collective costs on any placement of this node. */
 static bool least_alive(expansion *x, schedule_set *alive) {
-    lane_scratch *l = x->l;
-    placements_least(x->t, l);
+    placements_least(x->t, true, x->l);
+    x->rest = REST_LEAST;
     x->loaded = x->known = false;
-    return l->placements > 0 && any_alive(x, alive, alive);
+    return x->l->placements > 0 && any_alive(x, alive, alive);
 }
 
 static void expand_placement(expansion *x, listed *of, const schedule_set *from) {
@@ -190,10 +189,12 @@ static void expand_placement(expansion *x, listed *of, const schedule_set *from)
         memcpy(x->end_s, end_s, sizeof end_s);
         if (!at->whole) {
             place_hopeful(x->t, v, &x->plan, &x->l->p.d, at->axes, &x->l->p.at);
+            x->rest = REST_NONE;
             if (any_alive(x, from, alive)) expand_placement(x, at, alive);
             continue;
         }
-        place_curves(x->t, v, &x->l->p.at);
+        place_curves(x->t, v, x->h->options->prune, &x->l->p.at);
+        x->rest = x->h->options->prune ? REST_PLACED : REST_NONE;
         for (int i = 0; i < x->c.n_microbatch; i++)
             if (from[i]) leaves_try(x, i, from[i]);
     }
@@ -208,10 +209,9 @@ static void expand_rules(expansion *x, const family_rules *of) {
     if (!take_rules(x, of, alive)) return;
     for (int i = 0; i < x->c.n_microbatch; i++) {
         if (alive[i]) alive[i] = leaves_hopeful(x, i, alive[i]);
-        if (prune) alive[i] = still_alive(x, i, alive[i]);
         any |= alive[i] != 0;
     }
-    if (!any) return;
+    if (!any || (prune && !any_alive(x, alive, alive))) return;
     if (torus) placements_list(x->h, &x->plan, l, &l->none);
     if (prune && torus && !least_alive(x, alive)) return;
     expand_placement(x, &l->none, alive);

@@ -638,10 +638,7 @@ static const placed_passes *hopeful_passes(expansion *x, passes_of_what of) {
     const bool whole = of > MAIN_COMM, exact = of == ALL_TIMED || is_timed(x);
     lay_hopeful(x);
     x->plan.zero = 0;
-    pieces_comm(x->t, &x->plan, x->main_at_hand != x->microbatch,
-                whole && x->at_hand != x->microbatch, p);
-    x->main_at_hand = x->microbatch;
-    if (whole) x->at_hand = x->microbatch;
+    pieces_comm(x->t, &x->plan, true, whole, p);
     take_least(x, whole);
     at->of = exact && whole ? ALL_TIMED : of;
     if (exact) take_times(x);
@@ -675,12 +672,19 @@ schedule_set leaves_hopeful(expansion *x, int i, schedule_set of) {
     return of;
 }
 
+static void take_rest(expansion *x) {
+    if (x->rest == REST_LEAST) placements_least(x->t, false, x->l);
+    if (x->rest == REST_PLACED) place_curves(x->t, x->l->p.v, false, &x->l->p.at);
+    x->rest = REST_NONE;
+}
+
 /* Schedules by which a plan of this microbatch could win with the curves at hand, whose collectives
  * are priced: of the main layers first, and of the rest where these leave a chance. */
 static schedule_set comm_hopeful(expansion *x, schedule_set of) {
     pass passes[MAX_PIECES + 1];
     for (int all = 0; all < 2 && of; all++) {
         schedule_set set = 0;
+        if (all || x->plan.zero == 2) take_rest(x);
         pieces_comm(x->t, &x->plan, !all, all, &x->l->p);
         take_least(x, all);
         for (int kind = 0; kind < PASS_KINDS; kind++) {
@@ -699,9 +703,7 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     bool two = false;
     const space_set above = x->in;
     const bool known = x->known || !x->h->options->prune;
-    const bool at_hand = x->known && x->at_hand == i && x->c.zero[0] != 2;
     x->open = 0;
-    x->at_hand = x->main_at_hand = -1;
     if (!(above & x->c.in.microbatch[i])) return;
     take_microbatch(x, i);
     take_times(x);
@@ -713,7 +715,7 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     x->open = may_fit(x, x->open);
     if (!x->open) return;
     x->plan.zero = x->c.zero[0];
-    if (known && !at_hand) pieces_comm(x->t, &x->plan, true, true, &x->l->p);
+    if (known) pieces_comm(x->t, &x->plan, true, true, &x->l->p);
     pieces_comm_again(x->t, &x->l->p);
     x->in &= x->c.in.microbatch[i];
     for (int z = 0; z < x->c.n_zero; z++) {

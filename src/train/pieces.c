@@ -7,7 +7,7 @@ bool pieces_place(const sm_train *t, const sm_plan *plan, pieces *p) {
     sm_degrees_set(&p->d, plan, &t->model);
     if (!sm_plan_place(plan, &p->d, &t->system, &p->at.placement)) return false;
     p->at.copies = plan->state_copies > 1 ? plan->state_copies : 1;
-    place_curves(t, p->v, &p->at);
+    place_curves(t, p->v, false, &p->at);
     return true;
 }
 

@@ -58,11 +58,11 @@ static bool is_idle(const sm_train *t, const slot_key *key) {
     return key->op == SM_BROADCAST && !t->software_memory.broadcasts;
 }
 
-void place_curves(const sm_train *t, const variant *v, placed *p) {
+void place_curves(const sm_train *t, const variant *v, bool main_alone, placed *p) {
     sm_group joined[SM_AXES_MASKS];
     bool done[SM_AXES_MASKS] = {false};
     sm_curve_memo_reserve(&p->memo, v->slots + 1);
-    for (int i = 0; i < v->slots; i++) {
+    for (int i = 0; i < (main_alone ? v->main_slots : v->slots); i++) {
         const sm_axes axes = v->key[i].axes;
         if (is_idle(t, &v->key[i])) continue;
         sm_group cut, *g = &joined[axes];
@@ -72,6 +72,7 @@ void place_curves(const sm_train *t, const variant *v, placed *p) {
         done[axes] |= whole;
         p->slot[i] = sm_curve_memo_get(&p->memo, v->key[i].op, g, ragged_of(t, &v->key[i], g));
     }
+    if (main_alone) return;
     sm_group pipe = group_of(t, &p->placement, SM_BIT(SM_PLACED_PIPELINE));
     p->send = sm_curve_memo_get(&p->memo, SM_PERMUTE, &pipe, 1);
 }

@@ -173,11 +173,11 @@ static int groups_of(const sm_train *t, lane_scratch *l, const slot_key *key) {
     return n;
 }
 
-void placements_least(const sm_train *t, lane_scratch *l) {
+void placements_least(const sm_train *t, bool main_alone, lane_scratch *l) {
     placed *p = &l->p.at;
     const variant *v = l->p.v;
     if (p->leasts + v->slots + 1 > LEASTS) p->leasts = 0;
-    for (int i = 0; i <= v->slots; i++) {
+    for (int i = 0; i < (main_alone ? v->main_slots : v->slots + 1); i++) {
         const slot_key key = place_slot(v, i);
         int n = -1;
         for (int k = i; k <= v->slots; k++) {

@@ -234,7 +234,7 @@ typedef struct plan_search {
     sm_search_effort effort;
 } plan_search;
 /* The order in which they are enumerated: as strcmp. */
-int search_order(const node *a, const node *b);
+int search_order(const void *a, const void *b);
 /* The nodes that use exactly `chips` chips. */
 sm_status search_enumerate(plan_search *h, int chips, sm_error *err);
 /* Whether the model can ever use this degree on this axis. */
@@ -257,9 +257,9 @@ void search_climb(plan_search *h);
 /* List those that begin with a placement of the plan's degrees: on switches with one axis more,
  * else, or without bounds, whole. Each stands once in l->placement. */
 void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l, listed *of);
-/* On a torus: the curves at hand become the least of the listed placements, which are those of a
- * whole node: each is made once for all its rules. */
-void placements_least(const sm_train *t, lane_scratch *l);
+/* On a torus: the curves at hand, or those of the main kind of layers alone, become the least of
+ * the listed placements, which are those of a whole node: each is made once for all its rules. */
+void placements_least(const sm_train *t, bool main_alone, lane_scratch *l);
 /* What the search makes least: seconds, chip-seconds or bytes. */
 double objective_of(const sm_search_options *o, const sm_plan *plan, double expected_s,
                     double memory);
@@ -270,6 +270,7 @@ typedef struct settled_set {
     space_set in;
     schedule_set schedules;
 } settled_set;
+typedef enum curves_of { REST_NONE, REST_PLACED, REST_LEAST } curves_of;
 typedef struct expansion {
     const plan_search *h;
     const sm_train *t;
@@ -293,11 +294,10 @@ typedef struct expansion {
     double microbatches;                    /* of it */
     double end_s[2];                        /* no step ends in less; under dualpipe */
     bool loaded;                            /* the ends of a step with the curves at hand */
-    bool known;                /* schedules that the curves at hand leave no chance are out */
-    bool laid;                 /* the curves at hand are those of no placement */
-    int at_hand, main_at_hand; /* the microbatch whose work and collectives are, and those of the
-                                  main kind of layers; -1: none */
-    bool host_beside;          /* plans with activations in host memory have one each without */
+    bool known;       /* schedules that the curves at hand leave no chance are out */
+    bool laid;        /* the curves at hand are those of no placement */
+    curves_of rest;   /* curves of others than the main layers that are still to be made */
+    bool host_beside; /* plans with activations in host memory have one each without */
     settled_set done[2][SM_RECOMPUTE_COUNT][SM_REGATHER_COUNT]; /* on the chip; in host memory */
     double state[2][2][MAX_LOADS]; /* without ZeRO-2 and with it the least that each piece has of
                                       weights, gradients and optimizer; under dualpipe */

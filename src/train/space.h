@@ -86,7 +86,7 @@ typedef struct variant {
     sm_rules rules;
     int pieces;
     piece *piece;
-    int slots;
+    int slots, main_slots; /* those before: of the main kind of layers in a microbatch */
     slot_key key[MAX_SLOTS];
     sm_axes over; /* of the collectives of a microbatch */
     class_slots weight[MAX_PIECES][SM_MAX_WEIGHT_CLASSES];
@@ -197,7 +197,7 @@ sm_axes axes_of_key(int key);
 /* Whether two levels are dimensions of a torus that can change places without a difference. */
 bool dims_alike(const sm_system *system, int a, int b);
 /* Every collective of a variant on the placement at hand: p->placement must be filled. */
-void place_curves(const sm_train *t, const variant *v, placed *p);
+void place_curves(const sm_train *t, const variant *v, bool main_alone, placed *p);
 /* Curves that no placement on the system beats, each for itself, in which placed_axes lie where
  * p->placement has them (0: none). On a torus they keep every dimension busy for as long as the
  * average one: use them together or not at all, and place no axes. */

@@ -102,6 +102,7 @@ static bool sends_as(const piece *p, const piece *main) {
 sm_status variant_slots(const sm_train *t, variant *v, int index, sm_error *err) {
     piece *p = &v->piece[index];
     for (int i = 0; i < p->part.comms; i++) add_sent(v, t->main_kind, index, i);
+    if (index == t->main_kind) v->main_slots = v->slots; /* it is the first */
     p->sends_as_main = sends_as(p, &v->piece[t->main_kind]);
     for (int i = 0; i < p->part.classes; i++) {
         sm_axes axes = p->part.weight[i].partial;

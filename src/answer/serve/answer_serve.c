@@ -93,6 +93,7 @@ static sm_status read_question(sm_serve_asked *q, sm_error *err) {
     q->search.ttft_s = in->ttft_s;
     q->search.tpot_s = in->tpot_s;
     q->search.by_lower = in->by_lower;
+    q->search.closed_first = in->n_systems > 0; /* one point of each is told */
     if (in->chips_least > 0) q->search.chips_least = in->chips_least;
     if (in->chips_most > 0) q->search.chips_most = in->chips_most;
     if (in->top <= 0) q->in.top = USUAL_TOP;
@@ -210,8 +211,13 @@ static sm_status search(sm_serve_asked *q, sm_serve **serve, sm_serving_found *a
     status = sm_serve_open(q, a->best->chips, serve, err);
     sm_serve_detail *detail = sm_arena_alloc(q->arena, sizeof *detail);
     if (!detail) return sm_fail_memory(err);
-    a->detail = detail;
     if (status) return status;
+    if (q->search.closed_first) { /* and nothing more is told of it */
+        const sm_serve_point *p = a->best;
+        a->best = &detail->point;
+        return sm_serve_point_of(*serve, &p->plan, p->batch, &detail->point, err);
+    }
+    a->detail = detail;
     return sm_serve_detail_of(*serve, a->best, q->arena, detail, err);
 }
 
