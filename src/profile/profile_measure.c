@@ -1,7 +1,6 @@
 /* What ran, beside what it should take: instructions are the same by name. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "profile_made.h"
 

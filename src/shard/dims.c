@@ -1,7 +1,6 @@
 /* Sizes of indices, the output that a product without "->" has, and what makes an einsum valid. */
 #include "notation.h"
 #include <math.h>
-#include <string.h>
 
 static const double LARGEST_PRODUCT = 1e18; /* beyond it doubles no longer count elements exactly */
 

@@ -2,7 +2,6 @@
  * parallelism. */
 #include "validated.h"
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 
 enum { USUAL_DIMENSIONS = 5, USUAL_GROUPS = 12 };
