@@ -693,7 +693,11 @@ static const json_value *cell_of(const json_value *row, uint32_t column, const c
     return NULL;
 }
 
-static sm_status put_row(const char *file, const json_value *columns, const json_value *row) {
+/* own: texts that options have in place of their "help", by their names; NULL: none. */
+static sm_status put_row(const char *file, const json_value *columns, const json_value *row,
+                         const json_value *own) {
+    const char *option = own ? json_text(json_get(row, "name")) : NULL;
+    const json_value *help = option ? json_get(own, option) : NULL;
     uint32_t said = 0;
     sm_status status = SM_OK;
     if (row->kind != IS_LIST && row->kind != IS_OBJECT) return json_fail(row, "expected a row");
@@ -704,7 +708,7 @@ static sm_status put_row(const char *file, const json_value *columns, const json
         if (!name) return json_fail(&columns->item[c], "expected the name of a column");
         if (!v) continue;
         said++;
-        status = put_cell(file, name, v);
+        status = put_cell(file, name, help && strcmp(v->key, "help") == 0 ? help : v);
     }
     puts("},");
     if (!status && said < row->n) return json_fail(row, "this row says more than its columns are");
@@ -719,7 +723,7 @@ static sm_status put_rows(const char *file, const json_value *table) {
     sm_status status = SM_OK;
     printf("const %s %s_%s[] = {\n", row, file, table->key);
     for (uint32_t i = 0; i < rows->n && !status; i++)
-        status = put_row(file, columns, &rows->item[i]);
+        status = put_row(file, columns, &rows->item[i], NULL);
     printf("};\nconst size_t %s_%s_count = %u;\n", file, table->key, rows->n);
     return status;
 }
@@ -744,16 +748,30 @@ static sm_status embed_formats(char *const *path, int paths, sm_arena *arena, sm
 
 /* ---- verbs: what help says of each, and of its options ----
  * data/verbs/VERB.json becomes verbs_VERB, of which the verb's code says where values go. An option
- * is a row of columns that options.json names, or the name of a list of them there. */
+ * is a row of columns that options.json names, or the name of a list of them there; {"of": "LIST",
+ * "OPTION": "help"} is a list some of whose options say something else for this verb. */
 
-static sm_status put_options(const json_value *shared, const json_value *list) {
+static bool has_option(const json_value *list, const char *name) {
+    for (uint32_t i = 0; i < list->n; i++) {
+        const char *other = json_text(json_get(&list->item[i], "name"));
+        if (other && strcmp(other, name) == 0) return true;
+    }
+    return false;
+}
+
+static sm_status put_options(const json_value *shared, const json_value *list,
+                             const json_value *own) {
     sm_status status = json_expect(list, IS_LIST, "a list of options");
     for (uint32_t i = 0; i < list->n && !status; i++) {
-        const char *group = json_text(&list->item[i]);
-        const json_value *of = group ? json_get(shared, group) : NULL;
-        if (group && !of) return json_fail(&list->item[i], "options.json has no such list");
-        status =
-            of ? put_options(shared, of) : put_row("", json_get(shared, "columns"), &list->item[i]);
+        const json_value *item = &list->item[i], *of = json_get(item, "of");
+        const char *group = json_text(of ? of : item);
+        const json_value *named = group ? json_get(shared, group) : NULL;
+        if (group && !named) return json_fail(item, "options.json has no such list");
+        for (uint32_t k = 0; of && k < item->n; k++)
+            if (&item->item[k] != of && !has_option(named, item->item[k].key))
+                return json_fail_key(&item->item[k], "the list has no such option");
+        status = named ? put_options(shared, named, of ? item : NULL)
+                       : put_row("", json_get(shared, "columns"), item, own);
     }
     return status;
 }
@@ -769,7 +787,7 @@ static sm_status put_verb(const char *path, const json_value *shared, const json
     sm_status status = json_check_keys(v, keys, sizeof keys / sizeof *keys);
     if (header) printf("#include \"%s\"\n", header);
     printf("static const cli_option %s_options[] = {\n", name);
-    if (!status && options) status = put_options(shared, options);
+    if (!status && options) status = put_options(shared, options, NULL);
     printf("    {.name = NULL},\n};\nconst cli_about verbs_%s = {\n.options = %s_options,\n", name,
            name);
     for (char *c = name; *c; c++) *c = *c == '_' ? ' ' : *c;

@@ -156,7 +156,6 @@ static void no_step_takes_less_than_the_least(void **state) {
         sm_serve *serve = serve_case_new(&c);
         sm_arena *arena = sm_arena_new();
         placements *places = sm_arena_alloc(arena, sizeof *places);
-        places->arena = arena;
         for (int k = 0; k < 60; k++) {
             sm_plan plan = serve_plan("");
             step_least least;
@@ -175,15 +174,11 @@ static void no_step_takes_less_than_the_least(void **state) {
                 assert_int_equal(
                     step_token_s(&floor, serve, &plan, k % 3 - 1, places, &token_s, NULL), SM_OK);
             assert_true(k % 3 == 0 || token_s > 0);
-            int ways = places->n;
-            assert_int_equal(placements_fill(places, NULL), SM_OK);
-            assert_int_equal(places->n, ways);
-            for (int n = 0; ways > 0 && n < 3; n++, seen++) {
+            for (int n = 0; places->n > 0 && n < 3; n++, seen++) {
                 near += least_holds(&x, places, &least, token_s, &batch, &rng);
                 batch = drawn_batch(serve, &plan, k % 3, &rng);
             }
         }
-        sm_texts_free(&places->texts);
         sm_arena_free(arena);
         sm_serve_free(serve);
     }

@@ -269,7 +269,7 @@ static bool list_actions(const sm_pipeline *p, train_line *l) {
     if (!sm_schedule_possible(p->schedule, p->stages, p->chunks_per_stage, p->microbatches, &why))
         return false;
     size_t slots = sm_pipeline_slots(p);
-    if (sm_pipeline_scratch(p) > sizeof scratch || slots > MOST_SLOTS) return false;
+    if (sm_pipeline_scratch(p, true) > sizeof scratch || slots > MOST_SLOTS) return false;
     memset(slot, 0, sizeof slot);
     sm_pipeline_simulate(p, scratch, slot);
     for (size_t i = 0; i < slots; i++) {

@@ -48,8 +48,8 @@ typedef struct sm_pipeline_time {
     int busiest_stage;
 } sm_pipeline_time;
 
-/* Bytes of scratch that a simulation of this pipeline needs. */
-size_t sm_pipeline_scratch(const sm_pipeline *p);
+/* Bytes of scratch that a simulation of this pipeline needs, with slots or without. */
+size_t sm_pipeline_scratch(const sm_pipeline *p, bool slots);
 /* How many slots a simulation fills: one for each op of each stage. A dualpipe splits some
  * backwards. */
 size_t sm_pipeline_slots(const sm_pipeline *p);
@@ -62,11 +62,8 @@ size_t sm_pipeline_slots(const sm_pipeline *p);
 sm_pipeline_time sm_pipeline_simulate(const sm_pipeline *p, void *scratch, sm_slot *slots);
 /* Its total alone, without slots. */
 double sm_pipeline_simulated_s(const sm_pipeline *p, void *scratch);
-/* The time of sm_pipeline_simulate in closed form, O(p v). *exact tells that it equals the
- * simulation; when it is false the value is a lower bound of it. No allocation. */
-sm_pipeline_time sm_pipeline_closed(const sm_pipeline *p, bool *exact);
-/* Its total alone, in half the time. */
-double sm_pipeline_closed_s(const sm_pipeline *p, bool *exact);
+/* A total with the busiest stage beside it. */
+sm_pipeline_time sm_pipeline_timed(const sm_pipeline *p, double total_s);
 /* A lower bound from sums alone: max over stages of (fill + m x work + drain). Admissible for every
  * schedule. */
 double sm_pipeline_bound(const sm_pipeline *p);

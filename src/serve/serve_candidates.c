@@ -369,9 +369,7 @@ static int list_comms(search *h, const family *f, sm_comm *comm, int room) {
 static void list_places(search *h, family *f) {
     enum { COMMS = 64 };
     sm_comm comm[COMMS];
-    sm_error err = {0};
     if (f->listed) return;
-    search_note(h, placements_fill(h->places, &err), &err);
     memset(h->first, 0, (size_t)h->places->n * sizeof *h->first);
     f->listed = true;
     bool tells = h->o->brute || h->o->by_lower || h->s->job.speculation.depth != 0;
@@ -513,7 +511,7 @@ static bool visit(void *context, const sm_plan *plan) {
     search *h = context;
     family f;
     if (open_family(h, &f, plan)) each_batch(h, &f);
-    if (h->front.failed || h->late.failed || h->places->failed) h->status = sm_fail_memory(&h->err);
+    if (h->front.failed || h->late.failed) h->status = sm_fail_memory(&h->err);
     return h->status == SM_OK;
 }
 
@@ -539,7 +537,6 @@ sm_status search_start(const sm_serve_job *job, const sm_calibration *calibratio
     h->like = sm_arena_array(arena, MAX_ORDERS, sizeof *h->like);
     h->floor = sm_arena_array(arena, FLOORS, sizeof *h->floor);
     if (!slices || !h->places || !h->first || !h->like || !h->floor) return sm_fail_memory(err);
-    h->places->arena = arena;
     h->slice = slices;
     h->slices = slices_of(job->system, least, most, slices);
     char why[256];
@@ -698,5 +695,4 @@ void search_free(search *h) {
     sm_serve_free(h->s);
     sm_free(h->front.point);
     sm_free(h->late.point);
-    if (h->places) sm_texts_free(&h->places->texts);
 }

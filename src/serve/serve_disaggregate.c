@@ -337,7 +337,6 @@ static bool visit(void *context, const sm_plan *plan) {
     search_note(h, status, &err);
     if (status != SM_OK) return h->status == SM_OK;
     status = placements_of(h->s, plan, h->at, h->places, &err);
-    if (!status) status = placements_fill(h->places, &err);
     search_note(h, status, &err);
     if (status != SM_OK) return false;
     for (double each = 1; each == 1 || each * prompt <= MOST_TOKENS; each *= 2) {

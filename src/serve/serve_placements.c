@@ -49,7 +49,7 @@ static void add_placement(const sm_plan *plan, placements *out) {
     uint64_t hash = placement_hash(&at);
     for (int i = 0; i < out->n && i < MAX_ORDERS; i++)
         if (out->hash[i] == hash) return;
-    if (out->n++ >= MAX_ORDERS) return; /* placements_fill tells */
+    if (out->n++ >= MAX_ORDERS) return; /* fill tells */
     out->hash[out->n - 1] = hash;
     out->at[out->n - 1] = at;
     out->plan[out->n - 1] = *plan;
@@ -70,11 +70,10 @@ static void each_dims(sm_plan *plan, placements *out) {
 }
 
 /* Axes of one member stay where they are; the others change places. */
-sm_status placements_fill(placements *out, sm_error *err) {
+static sm_status fill(placements *out, sm_error *err) {
     sm_plan p = out->of;
     uint8_t place[SM_PLAN_DEGREES], axis[SM_PLAN_DEGREES], order[SM_PLAN_DEGREES];
     int n = 0;
-    if (out->listed) return SM_OK;
     out->n = 0;
     for (int i = 0; i < SM_PLAN_DEGREES; i++) {
         if (sm_plan_degree_of(&p, p.order[i]) == 1) continue;
@@ -87,58 +86,26 @@ sm_status placements_fill(placements *out, sm_error *err) {
         for (int i = 0; i < n; i++) p.order[place[i]] = axis[order[i]];
         each_dims(&p, out);
     } while (!fixed && n > 1 && next_permutation(order, n));
-    out->listed = out->n <= MAX_ORDERS;
-    if (out->listed) return SM_OK;
+    if (out->n <= MAX_ORDERS) return SM_OK;
     int ways = out->n;
     out->n = 0;
     return sm_fail_limit(err, "ways in which a plan lies on the system (order= and dims= fix one)",
                          ways, MAX_ORDERS);
 }
 
-/* The slice, and the sizes of its axes by position; the parts of one degree stay together. */
-static void write_layout(placements *p, char *text, size_t size) {
-    int order[SM_PLACED_AXES], used = snprintf(text, size, "%d", p->slice), last = -1;
-    unsigned bit = 1;
-    sm_plan_placed_axes(&p->of, order);
-    for (int i = 0; i < SM_PLACED_AXES; i++) {
-        int a = order[i], members = a == SM_PLACED_PIPELINE ? p->of.pipeline : (int)p->d.axis[a];
-        bool part = a == SM_AXIS_TENSOR_Q || a == SM_AXIS_TENSOR_W;
-        p->position[a] = 0;
-        if (members == 1) continue;
-        bool joined = part && (last == SM_AXIS_TENSOR || last == SM_AXIS_TENSOR_Q);
-        used += snprintf(text + used, size - (size_t)used, "%c%d", joined ? '+' : ',', members);
-        p->position[a] = (sm_axes)bit;
-        bit <<= 1;
-        last = a;
-    }
-}
-
 /* Choices come one after the other for the same degrees, which alone decide how a plan lies. */
 sm_status placements_of(sm_serve *s, const sm_plan *plan, int slice, placements *p, sm_error *err) {
-    char text[128];
-    bool same = p->layout && p->slice == slice;
+    bool same = p->n > 0 && p->slice == slice;
     for (int key = 0; key < SM_PLAN_DEGREES; key++)
         same = same && sm_plan_degree_of(plan, key) == sm_plan_degree_of(&p->of, key);
     if (same) return SM_OK;
     p->s = s;
     p->of = *plan;
     p->slice = slice;
-    p->layout = NULL;
-    p->listed = false;
+    p->number++;
+    p->floors = 0;
     sm_degrees_set(&p->d, plan, &s->model);
-    write_layout(p, text, sizeof text);
-    int32_t at = sm_texts_place(&p->texts, p->arena, text, strlen(text));
-    layout *known = at < 0 ? NULL : sm_arena_grow(p->arena, p->known, at, &p->room, sizeof *known);
-    if (!known) return sm_fail_memory(err);
-    p->known = known;
-    if (known[at].n == 0) {
-        sm_status status = placements_fill(p, err);
-        if (status) return status;
-        known[at].n = p->n;
-    }
-    p->layout = &known[at];
-    p->n = p->layout->n;
-    return SM_OK;
+    return fill(p, err);
 }
 
 sm_plan placed_as(const placements *p, const sm_plan *plan, int way) {
@@ -185,24 +152,13 @@ static void fill_floor(placements *p, sm_axes axes, comm_floor *f) {
 
 const comm_floor *placements_floor(placements *p, sm_collective op, sm_axes axes, bool ragged) {
     static const comm_floor nothing = {.n = 0};
-    layout *of = p->layout;
-    unsigned at = 0;
-    for (int a = 0; a < SM_PLACED_AXES; a++)
-        if (axes >> a & 1) at |= p->position[a];
-    for (int i = 0; i < of->floors; i++) {
-        const comm_floor *f = of->floor[i];
-        if (f->op == op && f->axes == at && f->ragged == ragged) return f;
+    for (int i = 0; i < p->floors; i++) {
+        const comm_floor *f = &p->floor[i];
+        if (f->op == op && f->axes == axes && f->ragged == ragged) return f;
     }
-    sm_error err;
-    comm_floor **floor =
-        sm_arena_grow(p->arena, of->floor, of->floors, &of->room, sizeof(comm_floor *));
-    if (floor) of->floor = floor;
-    comm_floor *f = floor ? sm_arena_alloc(p->arena, sizeof *f) : NULL;
-    if (!f || placements_fill(p, &err)) {
-        p->failed = true;
-        return &nothing;
-    }
-    *f = (comm_floor){.op = op, .axes = (sm_axes)at, .ragged = ragged};
+    if (p->floors == MAX_FLOORS) return &nothing;
+    comm_floor *f = &p->floor[p->floors++];
+    *f = (comm_floor){.op = op, .axes = axes, .ragged = ragged};
     fill_floor(p, axes, f);
-    return of->floor[of->floors++] = f;
+    return f;
 }

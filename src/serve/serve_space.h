@@ -290,42 +290,32 @@ bool each_sharding(const sm_serve *s, const sm_serve_search_options *o, int chip
 enum { MAX_FLOOR_LINES = 16 };
 typedef struct comm_floor {
     sm_collective op;
-    sm_axes axes; /* by their positions */
+    sm_axes axes;
     bool ragged;
     int n;
     sm_line line[MAX_FLOOR_LINES];
 } comm_floor;
-/* Plans whose axes of more than one member have the same sizes in the same order lie alike,
- * whatever those axes are called: in how many ways, and the collectives met so far. */
-typedef struct layout {
-    int n, floors, room;
-    comm_floor **floor;
-} layout;
-/* The orders of axes and dimensions under which a plan lies differently: n of them, which are
- * listed when they are needed. */
+/* The orders of axes and dimensions under which a plan lies differently, n of them, and the
+ * collectives met so far. */
+enum { MAX_FLOORS = 64 };
 typedef struct placements {
     sm_serve *s;
     sm_plan of;
-    int slice; /* under s */
+    int slice;  /* under s */
+    int number; /* of the degrees at hand, as they are listed one after the other */
     sm_degrees d;
-    sm_axes position[SM_PLACED_AXES]; /* a bit for each axis of more than one member */
-    layout *layout;
-    bool listed, failed; /* failed: out of memory */
     int n;
     sm_plan plan[MAX_ORDERS];
     sm_placement at[MAX_ORDERS];
     uint64_t hash[MAX_ORDERS]; /* of `at` */
-    sm_arena *arena;           /* of all layouts so far */
-    sm_texts texts;
-    layout *known;
-    int room;
+    int floors;
+    comm_floor floor[MAX_FLOORS];
 } placements;
 sm_status placements_of(sm_serve *s, const sm_plan *plan, int slice, placements *out,
                         sm_error *err);
-sm_status placements_fill(placements *p, sm_error *err);
 /* A plan of these degrees, whatever its choices, laid out in that way. */
 sm_plan placed_as(const placements *p, const sm_plan *plan, int way);
-/* Of a collective on the placement where it costs least; it stays where it is. */
+/* Of a collective on the placement where it costs least, until others are listed. */
 const comm_floor *placements_floor(placements *p, sm_collective op, sm_axes axes, bool ragged);
 static inline double floor_s(const comm_floor *f, double bytes) {
     double least = f->n > 0 ? sm_line_at(f->line[0], bytes) : 0;
@@ -383,7 +373,7 @@ typedef struct step_floor {
     bool made;
     int decoding;
     sm_plan plan;
-    const layout *layout; /* of `least`; NULL: there is none */
+    int number; /* of the placements of `least`; 0: there is none */
     step x;
     step_least least;
 } step_floor;

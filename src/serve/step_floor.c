@@ -10,35 +10,11 @@ static const sm_work *work_at(const step *x, step_part of, int index, const fuse
     return &v->piece[index].part.work[f->first];
 }
 
-/* Whether two ops take as long: kinds of layers often differ in what does not attend alone. */
-static bool attends_as(const step *x, const struct least_attend *a, int index, const step_op *op) {
-    const sm_layer_kind *j = &x->s->model.kind[a->index], *k = &x->s->model.kind[index];
-    if (a->of != op->of) return false;
-    const sm_work *v = work_at(x, a->of, a->index, a->op), *w = work_at(x, op->of, index, op->f);
-    const sm_size *one[] = {&v->batch, &v->m, &v->n, &v->kv_heads};
-    const sm_size *other[] = {&w->batch, &w->m, &w->n, &w->kv_heads};
-    for (int i = 0; i < 4; i++)
-        if (one[i]->mask != other[i]->mask || one[i]->base < other[i]->base ||
-            one[i]->base > other[i]->base || one[i]->per_sequence != other[i]->per_sequence ||
-            one[i]->per_query != other[i]->per_query || one[i]->per_key != other[i]->per_key)
-            return false;
-    return j->attention == k->attention && j->window == k->window && j->chunk == k->chunk &&
-           j->H == k->H && j->V_head == k->V_head && j->kv_rank == k->kv_rank &&
-           j->rope_H == k->rope_H && a->op->keys == op->f->keys;
-}
-
 static void add_attention(const step *x, int index, const step_op *op, double passes,
                           step_least *out) {
-    double exact = piece_passes(x, index, false);
-    for (int i = 0; i < out->attends; i++) {
-        struct least_attend *a = &out->attend[i];
-        if (!attends_as(x, a, index, op)) continue;
-        a->times += passes;
-        a->exact += exact;
-        return;
-    }
     if (out->attends < MAX_LEAST)
-        out->attend[out->attends++] = (struct least_attend){index, op->f, op->of, passes, exact};
+        out->attend[out->attends++] =
+            (struct least_attend){index, op->f, op->of, passes, piece_passes(x, index, false)};
 }
 
 static least_tokens tokens_of(const step *x, int index, step_part of, const op_floor *op) {
@@ -205,22 +181,19 @@ double step_least_s(const step_least *f, const step *x, least_kind kind) {
 sm_status step_floor_s(step_floor *f, sm_serve *s, const sm_plan *plan, const sm_step_batch *batch,
                        placements *any, least_kind kind, double *seconds, sm_error *err) {
     if (!f->made || f->decoding != step_decoding(batch)) {
-        const sm_plan before = f->plan;
+        const bool gathered = f->plan.gathered;
         const variant *v = f->x.v, *prefill = f->x.prefill;
-        bool same = f->layout == any->layout;
+        bool same = f->number == any->number;
         f->decoding = step_decoding(batch);
         f->plan = *plan;
         sm_plan_settle(&f->plan, &s->model);
-        f->layout = NULL;
+        f->number = 0;
         sm_status status = step_unplaced(s, &f->plan, batch, &f->x, err);
         if (status != SM_OK) return status;
-        /* Choices of the same degrees often differ in caches alone, which prompts have none of. */
-        for (int i = 0; i < SM_PLAN_DEGREES; i++)
-            same = same && sm_plan_degree_of(&f->plan, i) == sm_plan_degree_of(&before, i);
-        same =
-            same && f->plan.gathered == before.gathered && v == f->x.v && prefill == f->x.prefill;
+        /* Choices of degrees often differ in caches alone, which prompts have none of. */
+        same = same && f->plan.gathered == gathered && v == f->x.v && prefill == f->x.prefill;
         if (!same) step_least_of(&f->x, any, &f->least);
-        f->layout = any->layout;
+        f->number = any->number;
         f->made = true;
     } else {
         step_resize(&f->x, batch);

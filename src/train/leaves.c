@@ -288,21 +288,27 @@ static bool is_in_space(const expansion *x) {
     return x->in & c->in.zero[x->plan.zero] & c->in.offload[x->plan.offload];
 }
 
-/* A leaf that beats what is known becomes the node's best. exact: pipeline_s is no mere bound. */
-static void price_leaf(expansion *x, double pipeline_s, bool exact) {
+/* Is it GPipe, no quicker than 1F1B, which holds less? Where that had no chance or no room it was
+ * not simulated, and GPipe has none. */
+static bool is_beaten(const expansion *x) {
+    return x->plan.schedule == SM_SCHEDULE_GPIPE && x->gpipe_beaten &&
+           x->simulated_s >= x->time_1f1b_s * (1 - ROUNDING);
+}
+
+/* A leaf that beats what is known becomes the node's best. */
+static void price_leaf(expansion *x, double least_s) {
     stages *s = &x->l->s;
     if (!is_in_space(x)) return;
     const double memory = memory_of(x);
     if (too_large(x, memory)) return;
     if (x->end.parts <= 0) x->end = step_end_of(x->t, &x->plan, &x->l->p, s);
     step_end_offload(&x->plan, &x->end);
-    double expected_s = step_close(x->t, &x->plan, pipeline_s, &x->end);
+    double expected_s = step_close(x->t, &x->plan, least_s, &x->end);
     if (is_hopeless(x, expected_s)) return;
-    if (!exact && !x->bounding) {
-        if (x->simulated_s < 0 && !stages_simulated(s, &x->simulated_s))
-            x->simulated_s = sm_pipeline_closed_s(&s->pipeline, &exact);
+    if (!x->bounding) {
+        if (x->simulated_s < 0) x->simulated_s = stages_simulated(s);
         expected_s = step_close(x->t, &x->plan, x->simulated_s, &x->end);
-        if (is_hopeless(x, expected_s)) return;
+        if (is_hopeless(x, expected_s) || is_beaten(x)) return;
     }
     x->evaluated += !x->bounding;
     if (memory > memory_capacity(x->t)) return;
@@ -314,35 +320,31 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact) {
 }
 
 /* One schedule: the pipeline's time serves every ZeRO stage (they share the passes) and optimizer
- * offload. Returns whether it is known exactly. */
-static bool try_schedule(expansion *x, bool activations, const int *zero, int n_zero) {
+ * offload. */
+static void try_schedule(expansion *x, bool activations, const int *zero, int n_zero) {
     stages *s = &x->l->s;
     stages_chunks(x->t, &x->plan, &x->l->p, EXPECTED, s);
     x->simulated_s = -1;
-    bool exact = false;
-    double pipeline_s = sm_pipeline_closed_s(&s->pipeline, &exact);
-    const double end_s = x->end_s[x->plan.schedule == SM_SCHEDULE_DUALPIPE];
-    if (!exact) pipeline_s *= 1 - ROUNDING;
-    if (is_hopeless(x, pipeline_s + end_s)) return exact;
+    const double least_s = sm_pipeline_bound(&s->pipeline) * (1 - ROUNDING);
+    if (is_hopeless(x, least_s + x->end_s[x->plan.schedule == SM_SCHEDULE_DUALPIPE])) return;
     for (int z = 0; z < n_zero; z++) {
         x->plan.zero = zero[z];
         x->end.parts = 0;
         for (int f = 0; f < x->c.n_offload && !is_enough(x); f++) {
             if (offloads_activations(x->c.offload[f]) != activations) continue;
             x->plan.offload = x->c.offload[f];
-            price_leaf(x, pipeline_s, exact);
+            price_leaf(x, least_s);
         }
     }
-    return exact;
 }
 
-/* These schedules, of which some plan was too large in those that are returned. GPipe comes last
- * and only where 1F1B is not exact: its flow lines take sum f + (m-1) max f + sum b + (m-1) max b,
- * never less than 1F1B's longest chain, and it holds more. */
+/* These schedules, of which some plan was too large in those that are returned. GPipe comes last.
+ */
 static schedule_set try_schedules(expansion *x, bool activations, const int *zero, int n_zero,
                                   schedule_set of) {
     const space_set above = x->in;
-    space_set exact = 0; /* 1F1B, in these */
+    const bool prune = x->h->options->prune;
+    space_set of_1f1b = 0;
     schedule_set large = 0;
     pass passes[MAX_PIECES + 1];
     assert(x->c.n_pipeline >= 0 && x->c.n_pipeline <= SM_SCHEDULE_COUNT + MAX_VIRTUAL);
@@ -358,10 +360,13 @@ static schedule_set try_schedules(expansion *x, bool activations, const int *zer
             x->in = above & x->c.in.pipeline[n];
             if (!(at >> n & 1) || !x->in) continue;
             take_schedule(x, n);
-            x->squeezed = x->plan.schedule == SM_SCHEDULE_GPIPE && !(x->in & ~exact) &&
-                          x->h->options->prune; /* none of it was looked at */
-            bool known = !x->squeezed && try_schedule(x, activations, zero, n_zero);
-            if (x->plan.schedule == SM_SCHEDULE_1F1B && known) exact = x->in;
+            x->squeezed = false;
+            x->gpipe_beaten = prune && !(x->in & ~of_1f1b);
+            try_schedule(x, activations, zero, n_zero);
+            if (x->plan.schedule == SM_SCHEDULE_1F1B) {
+                of_1f1b = x->in;
+                x->time_1f1b_s = x->simulated_s;
+            }
             if (x->squeezed) large |= 1u << n;
         }
     }

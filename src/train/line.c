@@ -59,7 +59,7 @@ static sm_status order_stages(const sm_plan *p, int microbatches, sm_arena *aren
     if (!sm_schedule_possible(p->schedule, p->pipeline, per_stage, microbatches, &why))
         return sm_fail(err, SM_BAD_INPUT, "this pipeline is not possible: %s", why);
     sm_pipeline line = {p->schedule, p->pipeline, per_stage, microbatches, time, 0};
-    void *scratch = sm_arena_alloc(arena, sm_pipeline_scratch(&line));
+    void *scratch = sm_arena_alloc(arena, sm_pipeline_scratch(&line, true));
     sm_slot *slot = sm_arena_array(arena, sm_pipeline_slots(&line), sizeof *slot);
     if (!scratch || !slot) return sm_fail_memory(err);
     sm_pipeline_simulate(&line, scratch, slot);

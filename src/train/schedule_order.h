@@ -59,9 +59,6 @@ static inline double sm_op_backward_input_s(const sm_pipeline *p, int chunk) {
 double sm_stage_work_s(const sm_pipeline *p, int stage);
 double sm_stage_weight_s(const sm_pipeline *p, int stage);
 
-/* The total with the busiest stage beside it. */
-sm_pipeline_time sm_pipeline_timed(const sm_pipeline *p, double total_s);
-
 /* The quick simulations of the schedules whose steps form waves across the stages.
  * scratch: room for SM_WAVE_DOUBLES(p, v) doubles. */
 #define SM_WAVE_DOUBLES(p, v) (6 * ((size_t)(p) + 2) + 4 * (size_t)(p) * (size_t)(v))
@@ -71,5 +68,3 @@ double sm_wave_interleaved(const sm_pipeline *p, double *scratch);
 /* The same for zb-v and dualpipe; scratch: SM_STEADY_BYTES(p) and an engine. */
 #define SM_STEADY_BYTES(p) (13 * sizeof(double) * (size_t)(p))
 double sm_two_lanes_s(const sm_pipeline *p, void *scratch);
-
-double sm_gpipe_s(const sm_pipeline *p); /* closed, exact */

@@ -42,10 +42,27 @@ sm_pipeline_time sm_pipeline_timed(const sm_pipeline *p, double total_s) {
     return time;
 }
 
-size_t sm_pipeline_scratch(const sm_pipeline *p) {
-    size_t wave = SM_WAVE_DOUBLES(p->stages, p->chunks_per_stage) * sizeof(double);
-    size_t general = sm_engine_bytes(p, p->microbatches) + SM_STEADY_BYTES(p->stages);
-    return wave > general ? wave : general;
+/* Identical jobs through a line of machines take the sum of the stages once, and the slowest of
+ * them for each job more. All forwards pass, then all backwards; no stage ever starts its
+ * backwards before the last stage has ended the forwards. */
+static double gpipe_s(const sm_pipeline *p) {
+    double sum_s = 0, forward_s = 0, backward_s = 0;
+    for (int i = 0; i < p->stages; i++) {
+        double f = sm_op_forward_s(p, i);
+        double b = sm_op_backward_input_s(p, i) + p->chunk[i].backward_weight;
+        sum_s += f + b;
+        forward_s = later(forward_s, f);
+        backward_s = later(backward_s, b);
+    }
+    return sum_s + (p->microbatches - 1) * (forward_s + backward_s);
+}
+
+/* Where ops fold the engine runs those before and after the steady part alone. */
+size_t sm_pipeline_scratch(const sm_pipeline *p, bool slots) {
+    bool folds = p->schedule == SM_SCHEDULE_ZB_V || p->schedule == SM_SCHEDULE_DUALPIPE;
+    if (slots) return sm_engine_bytes(p, p->microbatches);
+    if (!folds) return SM_WAVE_DOUBLES(p->stages, p->chunks_per_stage) * sizeof(double);
+    return sm_engine_bytes(p, smaller(p->microbatches, 2 * p->stages)) + SM_STEADY_BYTES(p->stages);
 }
 
 /* Dualpipe splits p/2 + (p/2 - 1 - r) backwards on the stages of distance r from their end. */
@@ -58,8 +75,9 @@ size_t sm_pipeline_slots(const sm_pipeline *p) {
 }
 
 double sm_pipeline_simulated_s(const sm_pipeline *p, void *scratch) {
+    if (p->stages == 1) return sm_stage_work_s(p, 0); /* waits for no other */
     switch (p->schedule) {
-    case SM_SCHEDULE_GPIPE: return sm_gpipe_s(p); /* exact for any times */
+    case SM_SCHEDULE_GPIPE: return gpipe_s(p);
     case SM_SCHEDULE_1F1B:
     case SM_SCHEDULE_ZB_H1: return sm_wave_1f1b(p, scratch);
     case SM_SCHEDULE_INTERLEAVED: return sm_wave_interleaved(p, scratch);
@@ -71,7 +89,7 @@ double sm_pipeline_simulated_s(const sm_pipeline *p, void *scratch) {
 }
 
 sm_pipeline_time sm_pipeline_simulate(const sm_pipeline *p, void *scratch, sm_slot *slots) {
-    if (!slots) return sm_pipeline_timed(p, sm_pipeline_simulated_s(p, scratch));
-    sm_engine e = sm_engine_start(p, p->microbatches, scratch, slots);
-    return sm_pipeline_timed(p, sm_engine_finish(&e));
+    sm_engine e;
+    if (slots) e = sm_engine_start(p, p->microbatches, scratch, slots);
+    return sm_pipeline_timed(p, slots ? sm_engine_finish(&e) : sm_pipeline_simulated_s(p, scratch));
 }

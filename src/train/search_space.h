@@ -302,6 +302,8 @@ typedef struct expansion {
     double state[2][2][MAX_LOADS]; /* without ZeRO-2 and with it the least that each piece has of
                                       weights, gradients and optimizer; under dualpipe */
     double simulated_s;            /* of the schedule at hand, < 0 before it is needed */
+    double time_1f1b_s;            /* the same of 1F1B beside GPipe, where that was asked for too */
+    bool gpipe_beaten;             /* unless it is quicker than that */
     step_end end;                  /* of it under the ZeRO stage at hand; parts 0: not known yet */
     int microbatch, recompute;     /* indices in choices, for what is kept of a node */
 } expansion;

@@ -416,10 +416,9 @@ int microbatches_of(const sm_train *t, const sm_plan *plan);
 void stages_shape(const sm_train *t, const sm_plan *plan, stages *s);
 void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timing which,
                    stages *s);
-/* Seconds of the pipeline: simulated where the closed form is only a bound and there is room. */
-sm_pipeline_time stages_run(stages *s);
-/* By simulation, whether it is needed or not; false: it has no room. */
-bool stages_simulated(stages *s, double *total_s);
+/* Seconds of the pipeline by simulation; its bound where a fold of too many stages has no room. */
+double stages_simulated(stages *s);
+sm_pipeline_time stages_run(stages *s); /* with its busiest stage */
 /* Bytes of a chip that the arrays of a plan may take: what there are, less the margin. */
 double memory_capacity(const sm_train *t);
 bool memory_fits(const sm_train *t, const sm_memory *memory);

@@ -111,23 +111,20 @@ void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timi
     if (s->simulated) fill_key(p, which, s);
 }
 
-bool stages_simulated(stages *s, double *total_s) {
-    if (sm_pipeline_scratch(&s->pipeline) > s->scratch_bytes) return false;
+double stages_simulated(stages *s) {
     simulated *at = s->simulated ? &s->simulated[s->key[0] % SIMULATED] : NULL;
-    const bool there = at && memcmp(at->key, s->key, sizeof at->key) == 0;
-    *total_s = there ? at->total_s : sm_pipeline_simulated_s(&s->pipeline, s->scratch);
-    if (!at || there) return true;
-    at->total_s = *total_s;
+    if (at && memcmp(at->key, s->key, sizeof at->key) == 0) return at->total_s;
+    const bool room = sm_pipeline_scratch(&s->pipeline, false) <= s->scratch_bytes;
+    const double total_s =
+        room ? sm_pipeline_simulated_s(&s->pipeline, s->scratch) : sm_pipeline_bound(&s->pipeline);
+    if (!at) return total_s;
+    at->total_s = total_s;
     memcpy(at->key, s->key, sizeof at->key);
-    return true;
+    return total_s;
 }
 
 sm_pipeline_time stages_run(stages *s) {
-    bool exact = false;
-    double total_s;
-    sm_pipeline_time time = sm_pipeline_closed(&s->pipeline, &exact);
-    if (!exact && stages_simulated(s, &total_s)) time.total_s = total_s;
-    return time;
+    return sm_pipeline_timed(&s->pipeline, stages_simulated(s));
 }
 
 /* ---- memory ---- */

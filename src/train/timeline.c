@@ -11,13 +11,13 @@ sm_status sm_train_timeline(sm_train *train, const sm_plan *plan, sm_arena *aren
     if (status) return status;
     stages *s = train->one_stages;
     stages_chunks(train, &p, train->one, EXPECTED, s);
-    size_t slots = sm_pipeline_slots(&s->pipeline), bytes = sm_pipeline_scratch(&s->pipeline);
+    size_t slots = sm_pipeline_slots(&s->pipeline);
     if (slots > 4000000)
         return sm_fail(err, SM_BAD_INPUT,
                        "a timeline of %zu slots is more than 4 million: show fewer microbatches",
                        slots);
     timeline->slot = sm_arena_array(arena, slots, sizeof *timeline->slot);
-    void *scratch = sm_arena_alloc(arena, bytes);
+    void *scratch = sm_arena_alloc(arena, sm_pipeline_scratch(&s->pipeline, true));
     if (!timeline->slot || !scratch) return sm_fail_memory(err);
     sm_pipeline_time time = sm_pipeline_simulate(&s->pipeline, scratch, timeline->slot);
     step_end end = step_end_of(train, &p, train->one, s);

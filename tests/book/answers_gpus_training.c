@@ -146,7 +146,7 @@ void gpu_pipeline(book_item *item) {
             sm_chunk_time chunk[16];
             for (int i = 0; i < 16; i++) chunk[i] = (sm_chunk_time){0, 0, 0};
             sm_pipeline p = {SM_SCHEDULE_GPIPE, stages, 1, microbatches, chunk, 1};
-            void *scratch = malloc(sm_pipeline_scratch(&p) + 1);
+            void *scratch = malloc(sm_pipeline_scratch(&p, false));
             double hops = sm_pipeline_simulate(&p, scratch, NULL).total_s;
             free(scratch);
             book_exactly(item, "hops forward and backward", hops, 2 * (microbatches + stages - 2));
