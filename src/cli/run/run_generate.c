@@ -149,10 +149,16 @@ static sm_status read_prompts(generation *g, sm_error *err) {
 typedef struct given_features {
     const sm_safetensor *t;
     size_t places, width, row; /* row: patches of a side */
+    size_t square;             /* patches come square by square, so many a side */
 } given_features;
 
 static size_t feature_at(const given_features *f, size_t text, size_t place, size_t k) {
-    if (f->t->rank == 2) return (text * f->places + place) * f->width + k;
+    if (f->t->rank == 2) {
+        size_t q = f->square, row = place / f->row, column = place % f->row,
+               before = row / q * (f->row / q) + column / q;
+        place = f->places % (q * q) ? place : (before * q + row % q) * q + column % q;
+        return (text * f->places + place) * f->width + k;
+    }
     if (f->t->rank == 3) return (text * f->width + k) * f->places + place;
     size_t side = f->t->shape[3], row = f->row, patch = side / row, colour = k / (patch * patch),
            at = k % (patch * patch);
@@ -182,6 +188,9 @@ static sm_status find_features(const generation *g, const sm_model *m, given_fea
     if (status) return status;
     f->row = 1;
     while (f->row * f->row < f->places) f->row++;
+    double square = 1;
+    sm_architecture_number(m->architecture, "seen_in_squares", &square);
+    f->square = square >= 1 && square <= (double)f->row ? (size_t)square : 1;
     f->t = file.tensor;
     *texts = file.n == 1 ? featured(f) : 0;
     if (*texts) return SM_OK;

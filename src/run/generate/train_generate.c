@@ -26,6 +26,7 @@ struct sm_generator {
     sm_arena *arena;      /* of the arrays below */
     size_t *cached, *slot;
     size_t *read;  /* of each slot of this rank: words that the first of two stacks has read */
+    size_t *lag;   /* of each slot: by so much its words turn less than by their positions */
     int32_t *page; /* where the cache has a page for each sequence */
     piece_sets *layers, *heads;
     uint64_t passes;
@@ -199,7 +200,8 @@ static sm_status begin(sm_generator *g, sm_error *err) {
     if (status) return status;
     g->feed.slots = g->scored = (size_t)g->setup.sequences / g->groups;
     g->read = sm_arena_array(g->arena, g->feed.slots, sizeof *g->read);
-    if (!g->read) return sm_fail_memory(err);
+    g->lag = sm_arena_array(g->arena, (size_t)g->setup.sequences, sizeof *g->lag);
+    if (!g->read || !g->lag) return sm_fail_memory(err);
     t->extent.keys = (double)g->feed.page_tokens;
     train_actions_new(t);
     t->extent.queries = 1;
@@ -359,6 +361,18 @@ static sm_status check_rows(const sm_generator *g, const sm_generator_rows *p, s
     return status;
 }
 
+/* Behind a picture words turn from its side on, not from its last row on (M-RoPE). */
+static void find_lags(const sm_generator *g, const sm_generator_rows *p, size_t *lag) {
+    for (size_t r = 0; r < p->rows * g->groups; r++) {
+        size_t *here = &g->lag[r / p->rows * g->feed.slots + p->slot[r]];
+        if (!p->count[r]) continue;
+        if (p->position[r] == 0) *here = 0;
+        lag[r] = *here;
+        if (p->token[r] + 1 == g->setup.model->V + (int)g->t.seen)
+            *here += g->t.seen - train_picture_side(&g->t);
+    }
+}
+
 static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *scores,
                           sm_generator_result *result, sm_error *err) {
     sm_status status = check_rows(g, p, err);
@@ -367,6 +381,9 @@ static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *sc
     if (g->t.source && !g->read[0])
         return sm_fail(err, SM_BAD_INPUT, "%s writes nothing before it has read a text",
                        g->setup.model->name);
+    size_t *lag = sm_calloc(p->rows * g->groups, sizeof *lag);
+    if (!lag) return sm_fail_memory(err);
+    if (g->t.seen) find_lags(g, p, lag);
     g->scored = p->scored;
     g->feed = (train_feed){.width = 1,
                            .read = g->read,
@@ -374,6 +391,7 @@ static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *sc
                            .count = p->count,
                            .position = p->position,
                            .slot = p->slot,
+                           .lag = lag,
                            .page = p->page,
                            .table = p->table,
                            .page_tokens = g->feed.page_tokens,
@@ -383,7 +401,9 @@ static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *sc
                            .score = p->score,
                            .first_score = g->group * p->scored,
                            .scores = scores};
-    return run_pass(g, SM_TRAIN_FORWARD, result, err);
+    status = run_pass(g, SM_TRAIN_FORWARD, result, err);
+    sm_free(lag);
+    return status;
 }
 
 /* states: room for what is told of a model that ends there. */
