@@ -10,7 +10,7 @@
 
 /* exp of more than this leaves double precision's range when summed. */
 static const double MOST_SCORE = 690;
-enum { TOGETHER = 64 }; /* queries, at most */
+enum { TOGETHER = SM_FED_AT_ONCE }; /* queries, at most */
 
 typedef struct attending {
     train_call *c;
