@@ -130,7 +130,7 @@ enum { SM_MAX_LINE_ARRAYS = 512 };
 enum { SM_MAX_TENSORS = 224, SM_MAX_OPS = 128, SM_MAX_INPUTS = 8, SM_MAX_WORK_TERMS = 11 };
 /* What executes attention works on so many queries of a head at once, with the keys that they see:
  * the room it needs for scores. */
-enum { SM_QUERIES_AT_ONCE = 128, SM_FED_AT_ONCE = 64 };
+enum { SM_QUERIES_AT_ONCE = 128 };
 /* What multiplies arrays of 16 bits in single precision has so much of each in it at once. */
 enum { SM_PANEL_SIDE = 512, SM_PANEL = SM_PANEL_SIDE * SM_PANEL_SIDE };
 typedef struct sm_op {

@@ -201,9 +201,9 @@ static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, c
     sm_program_extent n = {g->sequences * x->d.replicas, 1, 1};
     sm_attention_shape a = {.dtype = SM_BF16,
                             .kv_bytes = sm_dtype_bytes(x->s->job.dtypes.kv),
-                            .panel = !x->s->job.query_by_query ? 0
-                                     : g->queries > 1          ? SM_FED_AT_ONCE
-                                                               : 1};
+                            .panel = !x->s->job.query_by_query
+                                         ? 0
+                                         : smaller(larger(1, g->queries), SM_QUERIES_AT_ONCE)};
     double rows = sm_size_at(&w->batch, &x->d, &n), split = x->d.ways[w->n.mask];
     /* Axes that split the sequences of an attention op: those of the batch and, under
      * cache_by=batch, those that hold no heads of their own. */

@@ -10,7 +10,6 @@
 
 /* exp of more than this leaves double precision's range when summed. */
 static const double MOST_SCORE = 690;
-enum { TOGETHER = SM_FED_AT_ONCE }; /* queries, at most */
 
 typedef struct attending {
     train_call *c;
@@ -44,7 +43,7 @@ static void see_what_follows(attending *a, size_t rows) {
     for (size_t s = 0; s < rows; s++) {
         size_t r = feed->first + s;
         a->follow[s] = feed->count[r];
-        if (s == 0 || a->follow[head] == TOGETHER || !follows(feed, r)) head = s;
+        if (s == 0 || a->follow[head] == SM_QUERIES_AT_ONCE || !follows(feed, r)) head = s;
         else a->follow[s] = 0, a->follow[head]++;
     }
 }
@@ -259,7 +258,7 @@ sm_status generate_attention(train_call *c, sm_error *err) {
     a.at.paged = true;
     a.at.x[ATTENTION_OUT] = c->out;
     size_t fed = a.at.x[ATTENTION_Q]->size[0], rows = attention_row_count(&a.at);
-    size_t together = fed < TOGETHER ? fed : TOGETHER;
+    size_t together = fed < SM_QUERIES_AT_ONCE ? fed : SM_QUERIES_AT_ONCE;
     a.apart = rows / fed;
     sm_arena *arena = sm_arena_new();
     a.follow = sm_arena_array(arena, fed + 1, sizeof *a.follow);

@@ -368,8 +368,7 @@ static void find_lags(const sm_generator *g, const sm_generator_rows *p, size_t 
         if (!p->count[r]) continue;
         if (p->position[r] == 0) *here = 0;
         lag[r] = *here;
-        if (p->token[r] + 1 == g->setup.model->V + (int)g->t.seen)
-            *here += g->t.seen - train_picture_side(&g->t);
+        if (p->token[r] + 1 == g->setup.model->V + (int)g->t.seen) *here += g->t.seen - g->t.side;
     }
 }
 

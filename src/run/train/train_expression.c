@@ -232,7 +232,7 @@ static void find_places(const expression *x, const train_turns *turns, size_t *p
         const int row = t->feed        ? train_word(t, sequence, 0) - t->setup->model->V
                         : at < t->seen ? (int)at
                                        : -1;
-        side = train_picture_side(t);
+        side = t->side;
         at -= t->feed ? t->feed->lag[sequence] : at < t->seen ? 0 : t->seen - side;
         if (row >= 0) at -= of_picture = (size_t)row;
         else side = 0;

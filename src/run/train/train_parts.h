@@ -166,6 +166,7 @@ struct sm_trainer {
     size_t source; /* positions that another stack reads first; 0: there is one stack */
     size_t ahead;  /* training: words that it alone reads */
     size_t seen;   /* rows of a picture that come before words: words from V on stand for them */
+    size_t side;   /* of so many rows and columns each */
     bool reads;    /* that stack is at work, or what is made of its text once */
     const train_feed *feed;
     double scored; /* rows of a pass whose scores are wanted */
@@ -229,12 +230,6 @@ sm_axes train_within_sequence(const sm_trainer *t);
 /* -log p of the sequences at hand is all there on this rank and those that share them: the loss of
  * their pairs, and what their tokens count. */
 sm_status train_pairs_told(sm_trainer *t, sm_error *err);
-/* Rows of a picture that words stand for, as many as its columns. */
-static inline size_t train_picture_side(const sm_trainer *t) {
-    size_t side = 0;
-    while (side * side < t->seen) side++;
-    return side;
-}
 /* The place in its sequence of the first byte of a pass: 0 in training. */
 size_t train_position(const sm_trainer *t, size_t sequence);
 
