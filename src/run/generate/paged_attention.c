@@ -195,10 +195,8 @@ static void attend_all(const attention_head *first, void *context) {
     h.queries = (int)n;
     h.mask.first_query = h.ahead = (long)feed->position[r];
     h.keys = a->read ? (int)a->read[feed->slot[r]] : (int)h.ahead + h.queries;
-    for (size_t i = r; a->c->numbers->seen_whole && i < r + n; i++) {
-        const long row = train_word(a->c->t, i, 0) - a->c->t->setup->model->V;
-        if (row < 0) continue; /* a word */
-        h.mask.seen = (long)feed->position[i] - row;
+    if (a->c->numbers->seen_whole && feed->begun[feed->slot[r]] < SIZE_MAX) {
+        h.mask.seen = (long)feed->begun[feed->slot[r]];
         h.mask.seen_end = h.mask.seen + (long)a->c->t->seen;
         if (h.keys < h.mask.seen_end) h.keys = (int)h.mask.seen_end;
     }

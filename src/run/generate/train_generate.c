@@ -26,7 +26,7 @@ struct sm_generator {
     sm_arena *arena;      /* of the arrays below */
     size_t *cached, *slot;
     size_t *read;  /* of each slot of this rank: words that the first of two stacks has read */
-    size_t *lag;   /* of each slot: by so much its words turn less than by their positions */
+    size_t *begun; /* of each slot of this rank: position of the first row of its picture */
     int32_t *page; /* where the cache has a page for each sequence */
     piece_sets *layers, *heads;
     uint64_t passes;
@@ -200,8 +200,8 @@ static sm_status begin(sm_generator *g, sm_error *err) {
     if (status) return status;
     g->feed.slots = g->scored = (size_t)g->setup.sequences / g->groups;
     g->read = sm_arena_array(g->arena, g->feed.slots, sizeof *g->read);
-    g->lag = sm_arena_array(g->arena, (size_t)g->setup.sequences, sizeof *g->lag);
-    if (!g->read || !g->lag) return sm_fail_memory(err);
+    g->begun = sm_arena_array(g->arena, g->feed.slots, sizeof *g->begun);
+    if (!g->read || !g->begun) return sm_fail_memory(err);
     t->extent.keys = (double)g->feed.page_tokens;
     train_actions_new(t);
     t->extent.queries = 1;
@@ -361,17 +361,6 @@ static sm_status check_rows(const sm_generator *g, const sm_generator_rows *p, s
     return status;
 }
 
-/* Behind a picture words turn from its side on, not from its last row on (M-RoPE). */
-static void find_lags(const sm_generator *g, const sm_generator_rows *p, size_t *lag) {
-    for (size_t r = 0; r < p->rows * g->groups; r++) {
-        size_t *here = &g->lag[r / p->rows * g->feed.slots + p->slot[r]];
-        if (!p->count[r]) continue;
-        if (p->position[r] == 0) *here = 0;
-        lag[r] = *here;
-        if (p->token[r] + 1 == g->setup.model->V + (int)g->t.seen) *here += g->t.seen - g->t.side;
-    }
-}
-
 static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *scores,
                           sm_generator_result *result, sm_error *err) {
     sm_status status = check_rows(g, p, err);
@@ -380,9 +369,10 @@ static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *sc
     if (g->t.source && !g->read[0])
         return sm_fail(err, SM_BAD_INPUT, "%s writes nothing before it has read a text",
                        g->setup.model->name);
-    size_t *lag = sm_calloc(p->rows * g->groups, sizeof *lag);
-    if (!lag) return sm_fail_memory(err);
-    if (g->t.seen) find_lags(g, p, lag);
+    for (size_t r = g->group * p->rows; r < (g->group + 1) * p->rows; r++) {
+        if (p->count[r] && p->position[r] == 0) g->begun[p->slot[r]] = SIZE_MAX;
+        if (p->token[r] == g->setup.model->V) g->begun[p->slot[r]] = p->position[r];
+    }
     g->scored = p->scored;
     g->feed = (train_feed){.width = 1,
                            .read = g->read,
@@ -390,7 +380,7 @@ static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *sc
                            .count = p->count,
                            .position = p->position,
                            .slot = p->slot,
-                           .lag = lag,
+                           .begun = g->begun,
                            .page = p->page,
                            .table = p->table,
                            .page_tokens = g->feed.page_tokens,
@@ -400,9 +390,7 @@ static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *sc
                            .score = p->score,
                            .first_score = g->group * p->scored,
                            .scores = scores};
-    status = run_pass(g, SM_TRAIN_FORWARD, result, err);
-    sm_free(lag);
-    return status;
+    return run_pass(g, SM_TRAIN_FORWARD, result, err);
 }
 
 /* states: room for what is told of a model that ends there. */

@@ -227,15 +227,12 @@ static void find_places(const expression *x, const train_turns *turns, size_t *p
     const sm_trainer *t = x->c->t;
     size_t sequence = x->at[x->sequences] + x->sequence_offset, of_picture = 0, side = turns->side;
     size_t at = x->at[x->places] + x->place_offset + turns->first + train_position(t, sequence);
-    if (side) of_picture = at, at = 0;
-    else if (t->seen && turns->section) {
-        const int row = t->feed        ? train_word(t, sequence, 0) - t->setup->model->V
-                        : at < t->seen ? (int)at
-                                       : -1;
-        side = t->side;
-        at -= t->feed ? t->feed->lag[sequence] : at < t->seen ? 0 : t->seen - side;
-        if (row >= 0) at -= of_picture = (size_t)row;
-        else side = 0;
+    const bool sees = turns->section && (side || t->seen);
+    size_t begun = sees && !side && t->feed ? t->feed->begun[t->feed->slot[sequence]] : 0;
+    if (sees && at >= begun) {
+        of_picture = at - begun;
+        if (!side && of_picture >= t->seen) at -= t->seen - t->side;
+        else at = begun, side = side ? side : t->side;
     }
     place[0] = at;
     place[1] = side ? at + of_picture / side : at;

@@ -103,7 +103,7 @@ typedef struct train_feed {
     const size_t *count;    /* [rows]: 1, or 0 of one that pads; words, of what is read */
     const size_t *position; /* [rows]: of the query */
     const size_t *slot;     /* [rows]: of its states, on its rank */
-    const size_t *lag;      /* [rows]: by so much it turns less than by its position */
+    const size_t *begun;    /* [slots]: where its picture does */
     const int32_t *page;    /* [rows, table]: on its rank */
     size_t table, page_tokens, pages, slots; /* pages, slots: of a rank */
     size_t width;                            /* words of a row */
