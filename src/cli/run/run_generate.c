@@ -156,7 +156,7 @@ static size_t feature_at(const given_features *f, size_t text, size_t place, siz
     if (f->t->rank == 2) {
         size_t q = f->square, row = place / f->row, column = place % f->row,
                before = row / q * (f->row / q) + column / q;
-        place = f->places % (q * q) ? place : (before * q + row % q) * q + column % q;
+        place = (before * q + row % q) * q + column % q;
         return (text * f->places + place) * f->width + k;
     }
     if (f->t->rank == 3) return (text * f->width + k) * f->places + place;
@@ -190,7 +190,8 @@ static sm_status find_features(const generation *g, const sm_model *m, given_fea
     while (f->row * f->row < f->places) f->row++;
     double square = 1;
     sm_architecture_number(m->architecture, "seen_in_squares", &square);
-    f->square = square >= 1 && square <= (double)f->row ? (size_t)square : 1;
+    f->square =
+        f->row * f->row == f->places && fmod((double)f->row, square) == 0 ? (size_t)square : 1;
     f->t = file.tensor;
     *texts = file.n == 1 ? featured(f) : 0;
     if (*texts) return SM_OK;

@@ -259,6 +259,9 @@ sm_status train_turns_new(sm_trainer *t, int number_of, const sm_program *b, sm_
                            .side = axial ? (size_t)(sqrt(places) + 0.5) : 0,
                            .interleaved = number(s.a, "rope_interleaved", 0) != 0};
     turns->positions += turns->first;
+    if (axial && turns->side * turns->side != (size_t)places)
+        return sm_fail(err, SM_BAD_INPUT, "a picture of %.0f patches is no square, as %s sees it",
+                       places, m->name);
     if (sines) s.size -= 2; /* the last pair has the lowest frequency of all, 1 / base */
     if (turns->half == 0) return SM_OK;
     /* the scores of latent attention grow with the texts that yarn stretches to (DeepSeek-V2) */
