@@ -236,6 +236,12 @@ EYE = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, intermedi
 CLIP, SIGLIP = dict(EYE, model_type="clip_vision_model"), dict(EYE, model_type="siglip_vision_model")
 LLAMA = dict(SIZES, model_type="llama")
 PICTURE = 255  # the word that stands for a row of what was seen
+# Qwen's towers: so many patches a side, of two frames, come square by square.
+WIDE_SIDE = 8
+QWEN = dict(depth=2, num_heads=2, in_channels=3, patch_size=PATCH, temporal_patch_size=2, spatial_merge_size=2,
+            image_patches=WIDE_SIDE**2)
+TURNS = dict(rope_parameters=dict(rope_type="default", rope_theta=10000.0, mrope_section=[2, 1, 1]))
+BESIDE = dict(image_token_id=PICTURE, video_token_id=254, vision_start_token_id=253, vision_end_token_id=252)
 SEEING = {
     "llava": ("llava", dict(vision_config=CLIP, text_config=LLAMA, image_token_index=PICTURE,
                             image_seq_length=PATCHES * PATCHES)),
@@ -255,6 +261,23 @@ SEEING = {
     "mistral3": ("mistral3", dict(vision_config=dict(EYE, model_type="pixtral", num_attention_heads=2),
                                   text_config=dict(HEAD, model_type="mistral", sliding_window=None),
                                   spatial_merge_size=2, image_token_id=PICTURE)),
+    "qwen2_vl": ("qwen2_vl", dict(
+        BESIDE, vision_config=dict(QWEN, embed_dim=16, mlp_ratio=2, hidden_size=32),
+        text_config=dict(SIZES, **TURNS, hidden_size=32))),
+    "qwen2_5_vl": ("qwen2_5_vl", dict(
+        BESIDE, vision_config=dict(QWEN, hidden_size=16, intermediate_size=20, out_hidden_size=32,
+                                   window_size=12, fullatt_block_indexes=[1]),
+        text_config=dict(SIZES, **TURNS, hidden_size=32))),
+    "qwen3_vl": ("qwen3_vl", dict(
+        BESIDE, vision_config=dict(QWEN, hidden_size=16, intermediate_size=20, out_hidden_size=16,
+                                   num_position_embeddings=WIDE_SIDE**2, deepstack_visual_indexes=[]),
+        text_config=dict(HEAD, rope_parameters=dict(TURNS["rope_parameters"], mrope_interleaved=True)))),
+    "qwen3_5": ("qwen3_5", dict(
+        BESIDE, vision_config=dict(QWEN, hidden_size=16, intermediate_size=20, out_hidden_size=16,
+                                   num_position_embeddings=WIDE_SIDE**2),
+        text_config=dict({k: v for k, v in DELTA.items() if k not in EXPERTS and "expert" not in k},
+                         head_dim=16, rope_parameters=dict(
+            TURNS["rope_parameters"], mrope_interleaved=True, partial_rotary_factor=0.5)))),
     "llava-siglip": ("llava", dict(vision_config=dict(SIGLIP, vision_use_head=False),
                                    text_config=dict(HEAD, model_type="qwen3"),
                                    image_token_index=PICTURE, vision_feature_layer=-1,
@@ -318,6 +341,15 @@ def seen(step, sequence):
              for at in range(PATCHES * PATCHES * width)]
     patches = torch.tensor(drawn, dtype=torch.float32).reshape(PATCHES, PATCHES, 3, PATCH, PATCH)
     return patches.permute(2, 0, 3, 1, 4).reshape(1, 3, SIDE, SIDE)
+
+
+def seen_in_squares(step, sequence):
+    """The same for Qwen: patches, [patches, numbers], four neighbours behind each other."""
+    state, width = Random(0).next() ^ (step << 32 | sequence), 6 * PATCH * PATCH
+    drawn = [(Random(state + at + 1 & 0xFFFFFFFFFFFFFFFF).next() >> 40) / 2**23 - 1
+             for at in range(WIDE_SIDE * WIDE_SIDE * width)]
+    patches = torch.tensor(drawn, dtype=torch.float32)
+    return patches.reshape(WIDE_SIDE // 2, 2, WIDE_SIDE // 2, 2, width).transpose(1, 2).reshape(-1, width)
 
 
 def hidden(tokens):
@@ -419,23 +451,28 @@ def told_of(model, ids):
 def told_of_a_picture(model, words, direction):
     """Loss, logits, greedy text and slope of words behind a picture; its rows are not told."""
     config = model.config
-    rows = PATCHES * PATCHES // (1 if config.model_type == "llava" else 4) + (getattr(config, "vision_feature_select_strategy", "") == "full" and
+    qwen = config.model_type.startswith("qwen")
+    rows = WIDE_SIDE**2 // 4 if qwen else PATCHES * PATCHES // (1 if config.model_type == "llava" else 4) + (getattr(config, "vision_feature_select_strategy", "") == "full" and
                                 config.vision_config.model_type == "clip_vision_model")
     ids = [PICTURE] * rows + words[:TOKENS - rows]
 
     def behind(step, text):
-        pixels = seen(step, 0)
+        pixels = seen_in_squares(step, 0) if qwen else seen(step, 0)
         pixels = pixels[None] if config.model_type == "idefics3" else pixels  # of several pictures
         read = torch.tensor([text])
-        marked = dict(token_type_ids=(read == PICTURE).long()) if config.model_type == "gemma3" else (
+        marked = dict(image_grid_thw=torch.tensor([[1, WIDE_SIDE, WIDE_SIDE]]),
+                      mm_token_type_ids=(read == PICTURE).int()) if qwen else dict(
+                          token_type_ids=(read == PICTURE).long()) if config.model_type == "gemma3" else (
             dict(image_sizes=[[SIDE, SIDE]]) if config.model_type == "mistral3" else {})
         return model(input_ids=read, pixel_values=pixels, **marked).logits[0]
 
     with torch.no_grad():
         logits = behind(0, ids).double()
-        text = list(ids)
+        text, amid = list(ids), words[:3] + [PICTURE] * rows + words[3:6]
+        written = len(amid)
         for _ in range(GREEDY):
             text.append(int(behind(0, text)[-1].argmax()))
+            amid.append(int(behind(0, amid)[-1].argmax()))
     wanted = torch.tensor(ids[rows:])
     loss = torch.nn.functional.cross_entropy(logits[rows - 1:-1], wanted)
     step = first_batch(TRAINED - rows)
@@ -446,7 +483,7 @@ def told_of_a_picture(model, words, direction):
     return dict(ids=ids, seen=rows, loss=round(float(loss), 6), trained=round(trained.item(), 6),
                 slope=slope_along(model, direction),
                 logits=[float(f"{x:.6f}") for x in logits[-1, :KEPT].tolist()],
-                greedy=text[TOKENS:])
+                greedy=text[TOKENS:], before=3, amid=amid[:written], amid_greedy=amid[written:])
 
 
 def read_fla():

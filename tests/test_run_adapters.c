@@ -141,16 +141,15 @@ static sm_status descend(sm_communicator *world, void *context, sm_error *err) {
     static const double step = 1e-3;
     sm_trainer *t = NULL;
     sm_train_result before, after;
+    sm_train_weight w;
     double squares = 0;
     sm_status status = sm_trainer_new(world, context, &t, err);
     for (int i = 0; !status && i < STEPS; i++) status = sm_trainer_step(t, i, &before, err);
     for (int half = 0; !status && half < 2; half++) {
         status = sm_trainer_gradients(t, STEPS, half ? &after : &before, err);
         for (int layer = 0; layer < 2; layer++)
-            for (int k = 0; k < sm_trainer_weights(t, layer); k++) {
-                sm_train_weight w;
+            for (int k = 0; sm_trainer_weight(t, layer, k, &w); k++) {
                 size_t n = 1;
-                assert_true(sm_trainer_weight(t, layer, k, &w));
                 for (int d = 0; d < w.rank; d++) n *= w.size[d];
                 assert_int_equal(!w.gradient, strncmp(w.name, "lora_", 5) != 0);
                 for (size_t i = 0; !half && w.gradient && i < n; i++) {

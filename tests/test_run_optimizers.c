@@ -55,10 +55,9 @@ static void store(sm_train_optimizer which, double *x, size_t n, bool second) {
 
 static size_t row_of(sm_trainer *t, int layer, bool gradient, double *row) {
     size_t n = 0;
-    for (int k = 0; k < sm_trainer_weights(t, layer); k++) {
-        sm_train_weight w;
+    sm_train_weight w;
+    for (int k = 0; sm_trainer_weight(t, layer, k, &w); k++) {
         size_t count = 1;
-        assert_true(sm_trainer_weight(t, layer, k, &w));
         for (int d = 0; d < w.rank; d++) count *= w.size[d];
         assert_true(n + count <= MOST);
         for (size_t i = 0; i < count; i++)
@@ -151,10 +150,9 @@ typedef struct moved {
 } moved;
 
 static void row_in_bf16(sm_trainer *t, int layer, float *row) {
-    for (int k = 0; k < sm_trainer_weights(t, layer); k++) {
-        sm_train_weight w;
+    sm_train_weight w;
+    for (int k = 0; sm_trainer_weight(t, layer, k, &w); k++) {
         size_t count = 1;
-        assert_true(sm_trainer_weight(t, layer, k, &w));
         for (int d = 0; d < w.rank; d++) count *= w.size[d];
         sm_elements_read(SM_ELEMENT_BF16, w.value, 0, count, row);
         row += count;

@@ -89,11 +89,11 @@ static sm_status look(sm_communicator *world, void *context, sm_error *err) {
         sm_train_result r;
         status = sm_trainer_step(t, i, &r, err);
     }
+    sm_train_weight w;
     for (int layer = -1; !status && layer <= layers; layer++)
-        for (int k = 0; k < sm_trainer_weights(t, layer); k++) {
-            sm_train_weight w;
-            if (k == MOST_NUMBERS || !sm_trainer_weight(t, layer, k, &w))
-                return sm_fail(err, SM_INTERNAL, "weight %d of layer %d is not there", k, layer);
+        for (int k = 0; sm_trainer_weight(t, layer, k, &w); k++) {
+            if (k == MOST_NUMBERS)
+                return sm_fail(err, SM_INTERNAL, "weight %d of layer %d is too much", k, layer);
             s->mark[world->rank][layer + 1][k] = mark_of(&w);
             memcpy(s->offset[world->rank][layer + 1][k], w.offset, sizeof w.offset);
         }

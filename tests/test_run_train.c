@@ -88,8 +88,9 @@ static sm_status probe_rank(sm_communicator *world, void *context, sm_error *err
     sm_rng rng = {3};
     sm_status status = sm_trainer_new(world, p->setup, &t, err);
     if (status) return status;
+    sm_train_weight w;
     for (int layer = -1; layer <= p->setup->model->L; layer++)
-        for (int i = 0; i < sm_trainer_weights(t, layer); i++)
+        for (int i = 0; sm_trainer_weight(t, layer, i, &w); i++)
             p->worst = fmax(p->worst, slope_error(t, layer, i, &rng));
     sm_trainer_free(t);
     return SM_OK;

@@ -260,6 +260,7 @@ static double decoded_as_run(double batch, bool as_run) {
     c.job.query_by_query = as_run;
     c.system.chip.flops_per_s[SM_FP32].value = 1e11;
     c.system.chip.memory_bytes_per_s.value = 4e10;
+    c.system.chip.onchip_bytes_per_s.value = 1e11;
     c.system.chip.tile_m = 16; /* that a library pads rows to */
     sm_serve *serve = serve_case_new(&c);
     double seconds = serve_point(serve, "tensor=1", batch).decode.expected_s;
@@ -267,13 +268,16 @@ static double decoded_as_run(double batch, bool as_run) {
     return seconds;
 }
 
-/* One row reads each matrix once, two rows twice, and a row more goes through the product that
- * pads. */
-static void two_rows_are_read_for_each(void **state) {
-    double one = decoded_as_run(1, true), two = decoded_as_run(2, true);
+/* A few rows read each matrix once from memory, and once for each from the chip's own, which takes
+ * longer from three rows on; more than eight go through the product that pads. */
+static void few_rows_are_read_for_each(void **state) {
+    double one = decoded_as_run(1, true), two = decoded_as_run(2, true), five, eight;
+    five = decoded_as_run(5, true), eight = decoded_as_run(8, true);
     assert_true(one < 0.9 * decoded_as_run(1, false));
-    assert_true(two > 1.7 * one && two < 2.1 * one);
-    assert_true(decoded_as_run(3, true) > 0.95 * decoded_as_run(3, false));
+    assert_true(two > 0.99 * one && two < 1.1 * one);
+    assert_true(five > 1.8 * one && five < 2.2 * one);
+    assert_true(eight > 1.5 * five && eight < 1.65 * five);
+    assert_true(decoded_as_run(9, true) > 0.9 * decoded_as_run(9, false));
 }
 
 /* Nothing but first tokens and what follows from them tells points in closed form from others; each
@@ -325,7 +329,7 @@ int main(void) {
         cmocka_unit_test(advice_is_computed),
         cmocka_unit_test(least_share_is_the_edge),
         cmocka_unit_test(every_allocation_may_fail),
-        cmocka_unit_test(two_rows_are_read_for_each),
+        cmocka_unit_test(few_rows_are_read_for_each),
         cmocka_unit_test(first_tokens_may_wait),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -188,10 +188,8 @@ typedef struct sm_train_weight {
     int first; /* of tied weights: the layer that has it first, and its name there */
     const char *first_name;
 } sm_train_weight;
-/* How many weights of a layer this rank holds; 0 when it does not hold the layer. */
-int sm_trainer_weights(const sm_trainer *t, int layer);
-/* The weight of a layer by its number, 0 .. sm_trainer_weights - 1. False when it is not on this
- * rank. */
+/* The weight of a layer by its number, from 0 on. False behind the last, and of a layer that is not
+ * on this rank. */
 bool sm_trainer_weight(sm_trainer *t, int layer, int number, sm_train_weight *out);
 
 /* ---- checkpoints: whole arrays, whatever the mesh ---- */

@@ -424,8 +424,8 @@ float sm_local_block_scale(const sm_local_block *b, size_t box);
  * precision: what is stored times its scale, rounded once. */
 void sm_local_block_read(const sm_local_block *b, size_t first, size_t n, float *out);
 /* A few rows x [m,k] times a matrix [k,n], whose rows begin at elements first, first + lead, ... of
- * a block of BF16 or of a scaled type, or (turned) those of its transpose [n,k]; added to the rows
- * of y, which are `apart` apart. The matrix is converted once for all rows. */
+ * a block of F32, BF16 or a scaled type, or (turned) those of its transpose [n,k]; added to the
+ * rows of y, which are `apart` apart. The matrix is converted once for all rows. */
 typedef struct sm_few_rows {
     const float *x;
     float *y;

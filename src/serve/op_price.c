@@ -148,12 +148,15 @@ static void add_fused(const step *x, int index, const sm_work *w, int works,
     }
 }
 
-/* Of two rows at most src/run pads none: it reads a matrix of single precision for each of them. */
+/* Of few rows src/run pads none: it reads a matrix of single precision as it lies, and each number
+ * once more for each row, from the chip's own memory. */
 static void read_for_each_row(const sm_serve *s, sm_work_sizes *at) {
-    enum { FEW = 2 };
-    const double rows = at->product.m, tile = larger(1, s->system.chip.tile_m);
-    if (s->job.dtypes.weights != SM_FP32 || rows > FEW) return;
-    at->bytes *= rows;
+    enum { FEW = 8 };
+    const sm_chip *chip = &s->system.chip;
+    const double rows = at->product.m, tile = larger(1, chip->tile_m),
+                 near = chip->onchip_bytes_per_s.value;
+    if (s->job.dtypes.weights != SM_FP32 || rows > FEW || !(near > 0)) return;
+    at->bytes *= larger(1, rows * chip->memory_bytes_per_s.value / near);
     at->product.m = tile;
     at->product.n *= rows / tile;
 }
@@ -198,7 +201,9 @@ static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, c
     sm_program_extent n = {g->sequences * x->d.replicas, 1, 1};
     sm_attention_shape a = {.dtype = SM_BF16,
                             .kv_bytes = sm_dtype_bytes(x->s->job.dtypes.kv),
-                            .panel = x->s->job.query_by_query ? 1 : 0};
+                            .panel = !x->s->job.query_by_query
+                                         ? 0
+                                         : smaller(larger(1, g->queries), SM_QUERIES_AT_ONCE)};
     double rows = sm_size_at(&w->batch, &x->d, &n), split = x->d.ways[w->n.mask];
     /* Axes that split the sequences of an attention op: those of the batch and, under
      * cache_by=batch, those that hold no heads of their own. */

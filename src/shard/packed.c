@@ -220,9 +220,12 @@ static void add_turned(const sm_local_block *b, const sm_few_rows *f) {
     for (size_t j = 0; j < f->n; j++)
         for (size_t t = 0; t < f->k; t += PART) {
             size_t n = least(f->k - t, PART);
-            sm_local_block_read(b, f->first + j * f->lead + t, n, part);
+            const size_t first = f->first + j * f->lead + t;
+            const float *row = part;
+            if (b->element == SM_ELEMENT_F32) row = (const float *)b->data + first;
+            else sm_local_block_read(b, first, n, part);
             for (size_t i = 0; i < f->m; i++)
-                f->y[i * f->apart + j] += sum_of_products(f->x + i * f->k + t, part, n);
+                f->y[i * f->apart + j] += sum_of_products(f->x + i * f->k + t, row, n);
         }
 }
 
@@ -257,6 +260,12 @@ void sm_local_block_add_product(const sm_local_block *b, const sm_few_rows *f) {
         bool boxes =
             bytes && f->m == 1 && b->box[b->rank - 1] > 1 && f->lead % b->size[b->rank - 1] == 0;
         for (; boxes && t + ROWS <= f->k; t += ROWS) add_boxes(b, f, t);
+        for (; b->element == SM_ELEMENT_F32 && t + ROWS <= f->k; t += ROWS)
+            for (size_t j = 0; j < f->n; j += PART)
+                for (size_t i = 0; i < f->m; i++)
+                    add_multiples(f->x + i * f->k + t,
+                                  (const float *)b->data + f->first + t * f->lead + j, f->lead,
+                                  least(f->n - j, PART), f->y + i * f->apart + j);
         for (; t < f->k; t += ROWS)
             for (size_t j = 0; j < f->n; j += PART) {
                 size_t rows = least(f->k - t, ROWS), n = least(f->n - j, PART);

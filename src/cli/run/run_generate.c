@@ -149,10 +149,16 @@ static sm_status read_prompts(generation *g, sm_error *err) {
 typedef struct given_features {
     const sm_safetensor *t;
     size_t places, width, row; /* row: patches of a side */
+    size_t square;             /* patches come square by square, so many a side */
 } given_features;
 
 static size_t feature_at(const given_features *f, size_t text, size_t place, size_t k) {
-    if (f->t->rank == 2) return (text * f->places + place) * f->width + k;
+    if (f->t->rank == 2) {
+        size_t q = f->square, row = place / f->row, column = place % f->row,
+               before = row / q * (f->row / q) + column / q;
+        place = (before * q + row % q) * q + column % q;
+        return (text * f->places + place) * f->width + k;
+    }
     if (f->t->rank == 3) return (text * f->width + k) * f->places + place;
     size_t side = f->t->shape[3], row = f->row, patch = side / row, colour = k / (patch * patch),
            at = k % (patch * patch);
@@ -182,6 +188,10 @@ static sm_status find_features(const generation *g, const sm_model *m, given_fea
     if (status) return status;
     f->row = 1;
     while (f->row * f->row < f->places) f->row++;
+    double square = 1;
+    sm_architecture_number(m->architecture, "seen_in_squares", &square);
+    f->square =
+        f->row * f->row == f->places && fmod((double)f->row, square) == 0 ? (size_t)square : 1;
     f->t = file.tensor;
     *texts = file.n == 1 ? featured(f) : 0;
     if (*texts) return SM_OK;
@@ -246,21 +256,12 @@ static sm_status put_picture(generation *g, const sm_model *m, size_t rows, size
 /* A picture alone is its own prompt: the rows that stand for it, or, told of, its patches. */
 static sm_status look(generation *g, const sm_model *m, sm_error *err) {
     const sm_text_array *in = &g->hears->array[g->hears->input];
-    const sm_text_lines *l;
     given_features f;
-    size_t rows = 0, texts = g->prompts, places = (size_t)g->hears->dim[in->dim[1]].size;
+    double seen = 0; /* of a sequence that it becomes */
+    sm_architecture_number(m->architecture, "seen_rows", &seen);
     const bool told = sm_model_reads(m);
-    sm_status status = SM_OK;
-    for (int i = 1; !status && i < m->outside - 1; i++) { /* of a sequence that it becomes */
-        status = sm_program_lines(m, SM_PIECE_EMBEDDING, i, 1, &(sm_rules){.decode = true}, true,
-                                  g->call->arena, &l, err);
-        for (int k = 0; !status && k < l->lines; k++) {
-            const sm_text_array *from = &l->array[l->line[k].operand[0].array];
-            if (l->line[k].op == SM_OPERATOR_TAKE && from->rank == 3)
-                rows = (size_t)l->dim[from->dim[1]].size;
-        }
-    }
-    if (!status && !texts) status = find_features(g, m, &f, &texts, err);
+    size_t rows = (size_t)seen, texts = g->prompts, places = (size_t)g->hears->dim[in->dim[1]].size;
+    sm_status status = texts ? SM_OK : find_features(g, m, &f, &texts, err);
     for (size_t i = 0; !status && rows && i < g->prompts; i++)
         status = put_picture(g, m, rows, i, err);
     if (status || (g->prompts && !told)) return status;

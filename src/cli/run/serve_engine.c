@@ -10,9 +10,6 @@
 typedef struct step_size {
     int64_t rows, scored, table; /* rows, scored: of each group; rows 0: the engine ends */
 } step_size;
-typedef struct step_row {
-    int32_t token, count, position, slot;
-} step_row;
 typedef struct step_draw {
     double temperature;
     uint64_t seed, place, words;
@@ -25,11 +22,11 @@ typedef struct step_room {
     step_size size;
     size_t rows, scored, pages, scores; /* room for so many */
     sm_arena *arena;                    /* of the arrays below */
-    step_row *row;                      /* [groups x rows] */
     int32_t *page;                      /* [groups x rows, table] */
     step_draw *draw;                    /* [groups x scored] */
-    int32_t *token;
-    size_t *count, *position, *slot, *score;
+    int32_t *token;                     /* [groups x rows] */
+    size_t *count, *position, *slot;    /* the same, one behind the other */
+    size_t *score;
     float *logit;  /* [groups x scored, V] */
     int32_t *made; /* [groups x scored] */
 } step_room;
@@ -66,18 +63,14 @@ static sm_status make_room(serve_engine *e, sm_error *err) {
     r->pages = larger(pages, r->pages);
     sm_arena_free(r->arena);
     r->arena = sm_arena_new();
-    r->row = sm_arena_array(r->arena, r->rows + 1, sizeof *r->row);
     r->token = sm_arena_array(r->arena, r->rows + 1, sizeof *r->token);
-    r->count = sm_arena_array(r->arena, r->rows + 1, sizeof *r->count);
-    r->position = sm_arena_array(r->arena, r->rows + 1, sizeof *r->position);
-    r->slot = sm_arena_array(r->arena, r->rows + 1, sizeof *r->slot);
+    r->count = sm_arena_array(r->arena, 3 * r->rows + 1, sizeof *r->count);
     r->draw = sm_arena_array(r->arena, r->scored + 1, sizeof *r->draw);
     r->score = sm_arena_array(r->arena, r->scored + 1, sizeof *r->score);
     r->made = sm_arena_array(r->arena, r->scored + 1, sizeof *r->made);
     r->logit = sm_arena_array(r->arena, r->scored * e->vocabulary + 1, sizeof *r->logit);
     r->page = sm_arena_array(r->arena, r->pages + 1, sizeof *r->page);
-    bool all = r->row && r->token && r->count && r->position && r->slot && r->draw && r->score &&
-               r->made && r->logit && r->page;
+    bool all = r->token && r->count && r->draw && r->score && r->made && r->logit && r->page;
     return all ? SM_OK : sm_fail_memory(err);
 }
 
@@ -210,7 +203,10 @@ static void fill_sequence(serve_engine *e, const sm_scheduled *s) {
     const serve_request *q = e->running[who];
     for (size_t i = 0; i < s->tokens; i++) {
         size_t at = group * rows + e->filled[group]++;
-        r->row[at] = (step_row){q->token[s->first + i], 1, (int32_t)(s->first + i), s->seat};
+        r->token[at] = q->token[s->first + i];
+        r->count[at] = 1;
+        r->position[at] = s->first + i;
+        r->slot[at] = (size_t)s->seat;
         memcpy(r->page + at * table, s->page, s->pages * sizeof *r->page);
     }
     if (!s->gives) return;
@@ -228,7 +224,10 @@ static sm_status fill_step(serve_engine *e, const sm_scheduled_step *s, sm_error
     sm_status status = make_room(e, err);
     if (status) return status;
     size_t rows = e->groups * (size_t)r->size.rows, scored = e->groups * (size_t)r->size.scored;
-    memset(r->row, 0, rows * sizeof *r->row);
+    memset(r->token, 0, rows * sizeof *r->token);
+    memset(r->count, 0, 3 * rows * sizeof *r->count);
+    r->position = r->count + rows;
+    r->slot = r->position + rows;
     memset(r->page, 0, rows * (size_t)r->size.table * sizeof *r->page);
     for (size_t i = 0; i < scored; i++) r->draw[i] = (step_draw){.words = 1, .who = -1};
     memset(e->filled, 0, e->groups * sizeof *e->filled);
@@ -243,7 +242,8 @@ static sm_status share_step(serve_engine *e, sm_error *err) {
     step_room *r = &e->room;
     size_t rows = e->groups * (size_t)r->size.rows, scored = e->groups * (size_t)r->size.scored;
     if (e->world->size == 1) return SM_OK;
-    sm_status status = sm_run_broadcast(e->world, r->row, rows * sizeof *r->row, 0, err);
+    sm_status status = sm_run_broadcast(e->world, r->token, rows * sizeof *r->token, 0, err);
+    if (!status) status = sm_run_broadcast(e->world, r->count, 3 * rows * sizeof *r->count, 0, err);
     if (!status)
         status = sm_run_broadcast(e->world, r->page, rows * (size_t)r->size.table * sizeof *r->page,
                                   0, err);
@@ -262,12 +262,8 @@ static sm_status take_step(serve_engine *e, sm_error *err) {
     step_room *r = &e->room;
     size_t rows = e->groups * (size_t)r->size.rows, scored = e->groups * (size_t)r->size.scored;
     sm_generator_result took;
-    for (size_t i = 0; i < rows; i++) {
-        r->token[i] = r->row[i].token;
-        r->count[i] = (size_t)r->row[i].count;
-        r->position[i] = (size_t)r->row[i].position;
-        r->slot[i] = (size_t)r->row[i].slot;
-    }
+    r->position = r->count + rows;
+    r->slot = r->position + rows;
     for (size_t i = 0; i < scored; i++) r->score[i] = (size_t)r->draw[i].row;
     const sm_generator_rows pass = {.rows = (size_t)r->size.rows,
                                     .table = (size_t)r->size.table,

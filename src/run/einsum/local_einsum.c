@@ -204,30 +204,7 @@ typedef struct product_of {
         }                                                                                          \
     }
 
-/* So few rows (of c, times b) or columns that reading the other matrix row by row, once for each,
- * is quicker than laying it out for a product: steps of a few sequences. */
-enum { FEW = 2 };
-
-static bool multiply_few(const product_of *p) {
-    bool rows = p->m <= FEW;
-    if (p->element != SM_ELEMENT_F32 || (!rows && p->n > FEW)) return false;
-    /* Few rows x [few,k] times a matrix [k,width]: of few columns the transposes. */
-    int few = (int)(rows ? p->m : p->n), width = (int)(rows ? p->n : p->m), k = (int)p->k;
-    int lead = (int)(rows ? p->ldb : p->lda), lead_x = (int)(rows ? p->lda : p->ldb);
-    bool turned = rows ? p->b_transposed : !p->a_transposed;
-    bool turned_x = rows ? p->a_transposed : !p->b_transposed;
-    const float *matrix = rows ? p->b : p->a, *x = rows ? p->a : p->b;
-    int next = turned_x ? 1 : lead_x, next_c = rows ? (int)p->ldc : 1;
-    float *c = p->c;
-    for (int i = 0; i < few; i++, x += next, c += next_c)
-        cblas_sgemv(CblasRowMajor, turned ? CblasNoTrans : CblasTrans, turned ? width : k,
-                    turned ? k : width, 1.0F, matrix, lead, x, turned_x ? lead_x : 1,
-                    p->add ? 1.0F : 0.0F, c, rows ? 1 : (int)p->ldc);
-    return true;
-}
-
 static void multiply(const product_of *p) {
-    if (multiply_few(p)) return;
     int m = (int)p->m, n = (int)p->n, k = (int)p->k;
     CBLAS_TRANSPOSE ta = p->a_transposed ? CblasTrans : CblasNoTrans;
     CBLAS_TRANSPOSE tb = p->b_transposed ? CblasTrans : CblasNoTrans;
@@ -269,24 +246,30 @@ static const float *panel(const sm_local_block *x, size_t first, bool turned, pa
     return room;
 }
 
-/* Few rows of c are made of a matrix that is read once, as it is stored. */
-enum { FEW_ROWS = 4 };
+/* Few rows of c are made of a matrix that is read once, as it is stored, where BLAS would lay it
+ * out first: steps of a few sequences. */
+enum { FEW_ROWS = 8, FEW_TURNED = 3 };
 
 static size_t part_of(size_t at, size_t end, size_t most) {
     return end - at < most ? end - at : most;
 }
 
-static bool is_few(const product_of *p) { return p->m <= FEW_ROWS && is_packed(p->of_b); }
+static bool is_few(const product_of *p) {
+    return p->m <= (p->b_transposed ? FEW_TURNED : FEW_ROWS) &&
+           (is_packed(p->of_b) || p->element == SM_ELEMENT_F32);
+}
 
-/* x: room for the rows of a, one behind the other. */
-static void multiply_few_packed(const product_of *p, float *x) {
-    size_t next = p->a_transposed ? p->lda : 1, apart = p->a_transposed ? 1 : p->lda;
-    for (size_t i = 0; i < p->m; i++)
-        for (size_t t = 0; t < p->k; t++)
-            sm_local_block_read(p->of_a, p->first_a + i * apart + t * next, 1, x + i * p->k + t);
+/* room: for the rows of a, one behind the other; NULL: they lie so. */
+static void multiply_few(const product_of *p, float *room) {
+    const size_t run = p->a_transposed ? 1 : p->k;
+    for (size_t i = 0; room && i < p->m; i++)
+        for (size_t t = 0; t < p->k; t += run)
+            sm_local_block_read(p->of_a,
+                                p->first_a + (p->a_transposed ? i + t * p->lda : i * p->lda), run,
+                                room + i * p->k + t);
     for (size_t i = 0; i < p->m && !p->add; i++)
         memset((float *)p->c + i * p->ldc, 0, p->n * sizeof(float));
-    const sm_few_rows rows = {.x = x,
+    const sm_few_rows rows = {.x = room ? room : p->a,
                               .m = p->m,
                               .k = p->k,
                               .n = p->n,
@@ -328,13 +311,15 @@ static sm_status multiply_batch(product_of p, sm_error *err) {
     size_t m = part_of(0, p.m, SM_PANEL_SIDE), n = part_of(0, p.n, SM_PANEL_SIDE);
     size_t k = part_of(0, p.k, SM_PANEL_SIDE);
     size_t of_a = is_packed(p.of_a) ? m * k : 0, panels = of_a + (is_packed(p.of_b) ? k * n : 0);
-    float *room = packed ? memory_new((is_few(&p) ? p.m * p.k : panels) * sizeof *room) : NULL;
-    if (packed && !room) return sm_fail_memory(err);
+    const bool few = is_few(&p), lies = p.lda == p.k && !p.a_transposed && !is_packed(p.of_a);
+    const size_t apart = !few ? panels : lies ? 0 : p.m * p.k;
+    float *room = apart ? memory_new(apart * sizeof *room) : NULL;
+    if (apart && !room) return sm_fail_memory(err);
     for (size_t i = 0; i < p.batch; i++) {
         p.a = (const char *)p.of_a->data + p.first_a * width;
         p.b = (const char *)p.of_b->data + p.first_b * width;
-        if (!room) multiply(&p);
-        else if (is_few(&p)) multiply_few_packed(&p, room);
+        if (few) multiply_few(&p, room);
+        else if (!packed) multiply(&p);
         else multiply_panels(&p, room, room + of_a);
         p.first_a += (p.a_transposed ? p.k : p.m) * p.lda;
         p.first_b += (p.b_transposed ? p.n : p.k) * p.ldb;

@@ -10,7 +10,6 @@
 
 /* exp of more than this leaves double precision's range when summed. */
 static const double MOST_SCORE = 690;
-enum { TOGETHER = 64 }; /* queries, at most */
 
 typedef struct attending {
     train_call *c;
@@ -44,7 +43,7 @@ static void see_what_follows(attending *a, size_t rows) {
     for (size_t s = 0; s < rows; s++) {
         size_t r = feed->first + s;
         a->follow[s] = feed->count[r];
-        if (s == 0 || a->follow[head] == TOGETHER || !follows(feed, r)) head = s;
+        if (s == 0 || a->follow[head] == SM_QUERIES_AT_ONCE || !follows(feed, r)) head = s;
         else a->follow[s] = 0, a->follow[head]++;
     }
 }
@@ -196,10 +195,8 @@ static void attend_all(const attention_head *first, void *context) {
     h.queries = (int)n;
     h.mask.first_query = h.ahead = (long)feed->position[r];
     h.keys = a->read ? (int)a->read[feed->slot[r]] : (int)h.ahead + h.queries;
-    for (size_t i = r; a->c->numbers->seen_whole && i < r + n; i++) {
-        const long row = train_word(a->c->t, i, 0) - a->c->t->setup->model->V;
-        if (row < 0) continue; /* a word */
-        h.mask.seen = (long)feed->position[i] - row;
+    if (a->c->numbers->seen_whole && feed->begun[feed->slot[r]] < SIZE_MAX) {
+        h.mask.seen = (long)feed->begun[feed->slot[r]];
         h.mask.seen_end = h.mask.seen + (long)a->c->t->seen;
         if (h.keys < h.mask.seen_end) h.keys = (int)h.mask.seen_end;
     }
@@ -259,7 +256,7 @@ sm_status generate_attention(train_call *c, sm_error *err) {
     a.at.paged = true;
     a.at.x[ATTENTION_OUT] = c->out;
     size_t fed = a.at.x[ATTENTION_Q]->size[0], rows = attention_row_count(&a.at);
-    size_t together = fed < TOGETHER ? fed : TOGETHER;
+    size_t together = fed < SM_QUERIES_AT_ONCE ? fed : SM_QUERIES_AT_ONCE;
     a.apart = rows / fed;
     sm_arena *arena = sm_arena_new();
     a.follow = sm_arena_array(arena, fed + 1, sizeof *a.follow);

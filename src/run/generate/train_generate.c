@@ -26,6 +26,7 @@ struct sm_generator {
     sm_arena *arena;      /* of the arrays below */
     size_t *cached, *slot;
     size_t *read;  /* of each slot of this rank: words that the first of two stacks has read */
+    size_t *begun; /* of each slot of this rank: position of the first row of its picture */
     int32_t *page; /* where the cache has a page for each sequence */
     piece_sets *layers, *heads;
     uint64_t passes;
@@ -199,7 +200,8 @@ static sm_status begin(sm_generator *g, sm_error *err) {
     if (status) return status;
     g->feed.slots = g->scored = (size_t)g->setup.sequences / g->groups;
     g->read = sm_arena_array(g->arena, g->feed.slots, sizeof *g->read);
-    if (!g->read) return sm_fail_memory(err);
+    g->begun = sm_arena_array(g->arena, g->feed.slots, sizeof *g->begun);
+    if (!g->read || !g->begun) return sm_fail_memory(err);
     t->extent.keys = (double)g->feed.page_tokens;
     train_actions_new(t);
     t->extent.queries = 1;
@@ -367,6 +369,10 @@ static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *sc
     if (g->t.source && !g->read[0])
         return sm_fail(err, SM_BAD_INPUT, "%s writes nothing before it has read a text",
                        g->setup.model->name);
+    for (size_t r = g->group * p->rows; r < (g->group + 1) * p->rows; r++) {
+        if (p->count[r] && p->position[r] == 0) g->begun[p->slot[r]] = SIZE_MAX;
+        if (p->token[r] == g->setup.model->V) g->begun[p->slot[r]] = p->position[r];
+    }
     g->scored = p->scored;
     g->feed = (train_feed){.width = 1,
                            .read = g->read,
@@ -374,6 +380,7 @@ static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *sc
                            .count = p->count,
                            .position = p->position,
                            .slot = p->slot,
+                           .begun = g->begun,
                            .page = p->page,
                            .table = p->table,
                            .page_tokens = g->feed.page_tokens,

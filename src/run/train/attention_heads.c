@@ -71,6 +71,11 @@ attention_blocks attention_blocks_of(const train_call *c) {
                          .chunk = (long)op->chunk,
                          .seen_end = n->seen_whole && !c->t->feed ? (long)c->t->seen : 0,
                          .first_query = (long)c->in[Q].offset[1]};
+    if (n->window_tiles && b.mask.window > 0) {
+        b.mask.side = (long)c->t->turns[c->list - c->t->list].side;
+        b.mask.tile = (long)(sqrt((double)b.mask.window) + 0.5);
+        b.mask.window = 0;
+    }
     b.mask.scale *= (float)n->rope_score_scale;
     b.alibi = n->alibi;
     b.at_once = SM_QUERIES_AT_ONCE;
@@ -222,6 +227,11 @@ size_t attention_seen(const attention_head *h, int query, size_t *from) {
     if (m->window > 0) begin = m->both ? at - m->window / 2 : end - m->window;
     if (m->window > 0 && m->both && at + m->window / 2 < end) end = at + m->window / 2 + 1;
     const long here = m->first_query + query;
+    if (m->tile > 0) { /* its rows; their other columns are hidden later */
+        const long rows = m->tile * m->side;
+        begin = here / rows * rows - here + at;
+        end = begin + rows;
+    }
     if (m->chunk > 0) begin = at - here % m->chunk;
     if (here >= m->seen && here < m->seen_end && m->seen_end - here + at > end)
         end = m->seen_end - here + at;
@@ -299,6 +309,15 @@ void attention_add_distances(const attention_head *h, int query, size_t from, si
         score[s] += *told(h, h->x[DISTANCES], query, from + s);
 }
 
+/* Keys in the rows of the query's square, but not in its columns: so low that they are nothing
+ * beside any that is seen. */
+static void hide_columns(const attention_head *h, int query, float *score) {
+    const attention_mask *m = &h->mask;
+    const long here = m->first_query + query, first = here - (query + h->ahead);
+    for (long s = 0; s < h->keys; s++)
+        if ((first + s) % m->side / m->tile != here % m->side / m->tile) score[s] = -1e30F;
+}
+
 void attention_scores(const attention_head *h) {
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, h->queries, h->keys, h->size,
                 h->mask.scale, h->x[Q].first, h->x[Q].apart, h->x[KEYS].first, h->x[KEYS].apart,
@@ -311,6 +330,7 @@ void attention_scores(const attention_head *h) {
     for (int i = 0; i < h->queries; i++) {
         float *score = h->p + (size_t)i * keys;
         attention_add_distances(h, i, 0, keys, score);
+        if (h->mask.tile > 0) hide_columns(h, i, score);
     }
     for (size_t i = 0; h->mask.cap > 0 && i < n; i++) {
         float t = tanhf(h->p[i] / h->mask.cap);

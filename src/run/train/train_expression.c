@@ -134,7 +134,7 @@ static sm_status begin(expression *x, train_call *c, const train_array *shape, s
     }
     x->place_offset = x->places >= 0 ? shape->offset[x->places] : 0;
     x->sequence_offset = x->sequences >= 0 ? shape->offset[x->sequences] : 0;
-    x->room = sm_malloc(2 * (size_t)x->terms * x->width * sizeof *x->room + 1);
+    x->room = sm_malloc((2 * (size_t)x->terms + 1) * x->width * sizeof *x->room + 1);
     if (!x->room) return sm_fail_memory(err);
     for (int t = 0; t < x->terms; t++) {
         x->value[t] = x->room + (size_t)t * x->width;
@@ -221,12 +221,35 @@ static void norm(expression *x, int t, float *y) {
     for (size_t i = 0; shift && i < x->width; i++) y[i] += shift[i];
 }
 
+/* Places that the sections of pairs turn by. A picture's rows of numbers begin where it does, and
+ * what follows goes on behind its longer side. */
+static void find_places(const expression *x, const train_turns *turns, size_t *place) {
+    const sm_trainer *t = x->c->t;
+    size_t sequence = x->at[x->sequences] + x->sequence_offset, of_picture = 0, side = turns->side;
+    size_t at = x->at[x->places] + x->place_offset + turns->first + train_position(t, sequence);
+    const bool sees = turns->section && (side || t->seen);
+    size_t begun = sees && !side && t->feed ? t->feed->begun[t->feed->slot[sequence]] : 0;
+    if (sees && at >= begun) {
+        of_picture = at - begun;
+        if (!side && of_picture >= t->seen) at -= t->seen - t->side;
+        else at = begun, side = side ? side : t->side;
+    }
+    place[0] = at;
+    place[1] = side ? at + of_picture / side : at;
+    place[2] = side ? at + of_picture % side : at;
+}
+
 /* The row of the table for the position at hand. */
 static const float *turns_here(const expression *x, const train_turns *turns) {
-    size_t place = x->at[x->places] + x->place_offset + turns->first;
-    place += train_position(x->c->t, x->at[x->sequences] + x->sequence_offset);
-    if (place >= turns->positions) place = turns->positions - 1; /* what pads a pass */
-    return turns->table + 2 * place * turns->half;
+    size_t place[3];
+    find_places(x, turns, place);
+    for (int i = 0; i < 3; i++) /* what pads a pass */
+        if (place[i] >= turns->positions) place[i] = turns->positions - 1;
+    if (!turns->section) return turns->table + 2 * place[0] * turns->half;
+    float *row = x->room + 2 * (size_t)x->terms * x->width;
+    for (size_t i = 0; i < 2 * turns->half; i++)
+        row[i] = turns->table[2 * place[turns->section[i % turns->half]] * turns->half + i];
+    return row;
 }
 
 /* Sines of the position are added to half of a row, cosines to the rest. */

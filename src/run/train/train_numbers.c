@@ -58,6 +58,7 @@ void train_numbers_read(const sm_model *m, int kind, train_numbers *n) {
                          .l2_is_mean = number(a, "l2_is_mean", 0) != 0,
                          .by_squares = number(a, "by_squares", 0) != 0,
                          .seen_whole = number(a, "seen_whole", 0) != 0,
+                         .window_tiles = number(a, "window_tiles", 0) != 0,
                          .norm_by_group = number(a, "norm_by_group", 0) != 0,
                          .shares_sigmoid = scores && strcmp(scores, "sigmoid") == 0,
                          .shares_normed = number(a, "norm_topk_prob", 1) != 0,
@@ -71,7 +72,7 @@ void train_numbers_read(const sm_model *m, int kind, train_numbers *n) {
 typedef struct stretch {
     facts a;
     char where[64]; /* "rope_scaling.", "rope_parameters.full_attention." */
-    double base, size, longest, tokens, side; /* side: rows of a picture */
+    double base, size, longest, tokens;
 } stretch;
 
 static double of(const stretch *s, const char *name, double otherwise) {
@@ -164,36 +165,47 @@ static double size_of_turns(const stretch *s, const char *type, double whole) {
     return longer ? sqrt(1 + log(factor) / log(s->longest)) : 1;
 }
 
+/* Which place each pair turns by: 0 that of a word, 1 the row of a picture's row of numbers, 2 its
+ * column. Of words some pairs have each (M-RoPE, Qwen2-VL, arXiv 2409.12191, section 2.1), one
+ * behind the other or in turn; a tower has none of the first. */
+static void find_sections(const stretch *s, train_turns *t) {
+    const double place = of(s, "mrope_section[0]", 0), row = of(s, "mrope_section[1]", 0),
+                 column = of(s, "mrope_section[2]", 0);
+    const bool in_turn = of(s, "mrope_interleaved", 0) != 0;
+    for (size_t i = 0; i < t->half; i++) {
+        const double at = (double)i, turn = in_turn ? (double)(i % 3) : 0;
+        if (t->side) t->section[i] = 2 * i >= t->half ? 2 : 1;
+        else if (in_turn) t->section[i] = at < 3 * (turn == 1 ? row : column) ? (uint8_t)turn : 0;
+        else t->section[i] = at < place ? 0 : at < place + row ? 1 : 2;
+    }
+}
+
 static sm_status fill(const stretch *s, train_turns *t, sm_error *err) {
     const char *type = s->where[0] ? type_of(s) : "default";
-    static const char *const known[] = {"default",  "linear",  "yarn", "llama3",
-                                        "longrope", "dynamic", "axial"};
+    static const char *const known[] = {"default",  "linear",  "yarn",  "llama3",
+                                        "longrope", "dynamic", "mrope", "axial"};
     int is = 0;
-    while (is < 7 && strcmp(known[is], type) != 0) is++;
+    while (is < 8 && strcmp(known[is], type) != 0) is++;
     double whole = number(s->a, "max_position_embeddings", s->longest);
-    if (is == 7 || (is == 5 && s->tokens > whole))
+    if (is == 8 || (is == 5 && s->tokens > whole))
         return sm_fail(err, SM_BAD_INPUT, "rotary positions stretched by \"%.40s\" cannot be run%s",
                        type, is == 5 ? " beyond max_position_embeddings" : "");
     double times = size_of_turns(s, type, whole);
     for (size_t i = 0; i < t->half; i++) {
         /* In a picture the first half turn by the row, the others by the column: their frequencies
-         * are those in between (Pixtral, arXiv 2410.07073, section 2.1). */
-        const bool axial = is == 6, columns = 2 * i >= t->half;
-        const size_t pair = axial ? 2 * i - (columns ? t->half - 1 : 0) : i;
-        double f = pow(s->base, -2.0 * (double)pair / s->size);
+         * are those in between (Pixtral, arXiv 2410.07073, section 2.1), or the same. */
+        const size_t passed = 2 * i < t->half ? 0 : t->half - (number(s->a, "rope_alike", 0) == 0);
+        double f = pow(s->base, -2.0 * (double)(t->side ? 2 * i - passed : i) / s->size);
         if (is == 1) f /= of(s, "factor", 1);
         if (is == 2) f = yarn(s, (int)i, f);
         if (is == 3) f = llama3(s, f);
         if (is == 4) f = longrope(s, (int)i, f);
         for (size_t at = 0; at < t->positions; at++) {
-            const double turned = (!axial    ? (double)at
-                                   : columns ? fmod((double)at, s->side)
-                                             : floor((double)at / s->side)) *
-                                  f;
-            t->table[2 * at * t->half + i] = (float)(times * cos(turned));
-            t->table[(2 * at + 1) * t->half + i] = (float)(times * sin(turned));
+            t->table[2 * at * t->half + i] = (float)(times * cos((double)at * f));
+            t->table[(2 * at + 1) * t->half + i] = (float)(times * sin((double)at * f));
         }
     }
+    if (t->section) find_sections(s, t);
     return SM_OK;
 }
 
@@ -236,12 +248,16 @@ sm_status train_turns_new(sm_trainer *t, int number_of, const sm_program *b, sm_
         stretch_of((facts){m->architecture, m->lines_of[number_of]}, window > 0, t->setup->tokens);
     bool sines = false;
     s.size = turning(b, lines, &s, &sines);
-    s.side = floor(sqrt(places) + 0.5);
+    const bool axial = s.where[0] && strcmp(type_of(&s), "axial") == 0;
     *turns = (train_turns){.first = sines ? (size_t)t->numbers[number_of].first_position : 0,
                            .positions = (size_t)positions,
                            .half = (size_t)s.size / 2,
+                           .side = axial ? (size_t)(sqrt(places) + 0.5) : 0,
                            .interleaved = number(s.a, "rope_interleaved", 0) != 0};
     turns->positions += turns->first;
+    if (axial && turns->side * turns->side != (size_t)places)
+        return sm_fail(err, SM_BAD_INPUT, "a picture of %.0f patches is no square, as %s sees it",
+                       places, m->name);
     if (sines) s.size -= 2; /* the last pair has the lowest frequency of all, 1 / base */
     if (turns->half == 0) return SM_OK;
     /* the scores of latent attention grow with the texts that yarn stretches to (DeepSeek-V2) */
@@ -249,8 +265,12 @@ sm_status train_turns_new(sm_trainer *t, int number_of, const sm_program *b, sm_
     if (s.where[0] && strcmp(type_of(&s), "yarn") == 0 && all > 0 &&
         number(s.a, "qk_rope_head_dim", 0) > 0)
         t->numbers[number_of].rope_score_scale = pow(mscale(of(&s, "factor", 1), all), 2);
-    turns->table = sm_malloc(2 * turns->positions * turns->half * sizeof *turns->table);
-    return turns->table ? fill(&s, turns, err) : sm_fail_memory(err);
+    const size_t numbers = 2 * turns->positions * turns->half;
+    turns->table = sm_malloc(numbers * sizeof *turns->table + turns->half);
+    if (!turns->table) return sm_fail_memory(err);
+    if (axial || of(&s, "mrope_section[1]", 0) > 0)
+        turns->section = (uint8_t *)(turns->table + numbers);
+    return fill(&s, turns, err);
 }
 
 void train_turns_free(sm_trainer *t) {

@@ -82,6 +82,7 @@ typedef struct train_numbers {
     double scan_scale;             /* of what a scan gives */
     bool l2_is_mean;
     bool by_squares;    /* a view of a picture: neighbours in a square come together */
+    bool window_tiles;  /* a window of a picture is a square of it */
     bool seen_whole;    /* rows of a picture see each other, also those behind */
     bool norm_by_group; /* a norm with a scale of heads is one of each of them */
     /* the shares of experts */
@@ -90,7 +91,9 @@ typedef struct train_numbers {
 } train_numbers;
 typedef struct train_turns {       /* of rotary positions */
     float *table;                  /* [position][cosine, sine][half] */
+    uint8_t *section;              /* of each pair; NULL: one, the place in the sequence */
     size_t positions, half, first; /* first: row of position 0 */
+    size_t side;                   /* rows of a picture that all positions are of; 0: of words */
     bool interleaved;              /* neighbours turn, not halves */
 } train_turns;
 /* What a pass of a generator brings to its rows, and where their caches lie: position p of a row in
@@ -100,6 +103,7 @@ typedef struct train_feed {
     const size_t *count;    /* [rows]: 1, or 0 of one that pads; words, of what is read */
     const size_t *position; /* [rows]: of the query */
     const size_t *slot;     /* [rows]: of its states, on its rank */
+    const size_t *begun;    /* [slots]: where its picture does */
     const int32_t *page;    /* [rows, table]: on its rank */
     size_t table, page_tokens, pages, slots; /* pages, slots: of a rank */
     size_t width;                            /* words of a row */
@@ -162,6 +166,7 @@ struct sm_trainer {
     size_t source; /* positions that another stack reads first; 0: there is one stack */
     size_t ahead;  /* training: words that it alone reads */
     size_t seen;   /* rows of a picture that come before words: words from V on stand for them */
+    size_t side;   /* of so many rows and columns each */
     bool reads;    /* that stack is at work, or what is made of its text once */
     const train_feed *feed;
     double scored; /* rows of a pass whose scores are wanted */
@@ -406,6 +411,7 @@ typedef struct attention_mask {
     float slope;      /* of scores over distances, of this head (ALiBi) */
     bool both;        /* also those behind it; a window is then half before, half behind */
     long window, chunk;
+    long tile, side;     /* of a picture, of so many rows: keys in the query's square; 0: none */
     long first_query;    /* its position, where chunks begin at 0 */
     long seen, seen_end; /* positions of a picture whose rows see each other */
 } attention_mask;

@@ -62,6 +62,7 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     if (status) return status;
     size_weights(t, &b);
     if (b.lent >= 0 && b.input < 0) t->seen = (size_t)b.dim[b.tensor[b.lent].dim[1]].size;
+    while (t->side * t->side < t->seen) t->side++;
     sm_program_extent extent = t->extent;
     if (piece == SM_PIECE_HEAD && t->serving) extent.sequences = t->scored;
     if (source) extent.sequences = s->sequences;

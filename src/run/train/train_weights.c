@@ -247,13 +247,6 @@ static int nth_weight(const sm_program *b, int number) {
     return -1;
 }
 
-int sm_trainer_weights(const sm_trainer *t, int layer) {
-    const sm_step_layer *l = sm_stage_layer(&t->stage, layer);
-    int n = 0;
-    while (l && nth_weight(l->list->program, n) >= 0) n++;
-    return n;
-}
-
 bool sm_trainer_weight(sm_trainer *t, int layer, int number, sm_train_weight *out) {
     sm_step_layer *l = sm_stage_layer(&t->stage, layer);
     int tensor = l ? nth_weight(l->list->program, number) : -1, operand = 0, as;
