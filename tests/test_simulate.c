@@ -192,6 +192,11 @@ static void test_looks(void **state) {
         double least, mean, most;
         wait_beside(&o, 1, &least, &mean, &most);
         assert_true(least >= 0 && most <= 1);
+        o.schedules_ahead = true; /* the next step is scheduled without it */
+        wait_beside(&o, 1, &least, &mean, &most);
+        assert_true(least >= 1 - 1e-6 && most <= 2 + 1e-6);
+        assert_close(mean, 1.5, 0.05);
+        o.schedules_ahead = false;
         o.look_steps = 30;
         wait_beside(&o, 1, &least, &mean, &most);
         assert_true(least >= 0 && most <= 30);
@@ -558,6 +563,7 @@ static void test_laws(void **state) {
         o.prefix_cache = i % 8 > 4;
         o.look_steps = i % 6 == 1 ? 7 : 0;
         o.gather_steps = i % 6 > 3 ? 9 : 0;
+        o.schedules_ahead = i % 4 > 1 && i % 3 == 0;
         o.gather = 4;
         o.classes = two_classes;
         o.n_classes = i % 5 > 2 ? 2 : 0;
@@ -599,6 +605,7 @@ static void test_jumps_equal_single_steps(void **state) {
         o.look_steps = i % 6 == 1 ? 7 : 0;
         o.gather_steps = i % 6 > 3 ? 9 : 0;
         o.gather = 4;
+        o.schedules_ahead = i % 4 > 0 && i % 6 < 4;
         o.classes = two_classes;
         o.n_classes = i % 5 > 2 ? 2 : 0;
         sm_simulated fast = simulate_drawn(&o, mixed(10.0 + i, 150, (uint64_t)i));

@@ -12,6 +12,7 @@ SM_DECLARATIONS_BEGIN
 /* key of the file, value where it is silent, what */
 #define SM_SOFTWARE_FLAGS(X)                                                                       \
     X(mixed_steps, true, "prefill and decode share a step")                                        \
+    X(schedules_ahead, false, "a step is scheduled while the one before it runs")                 \
     X(eager_launches, false, "kernels are launched one by one")                                    \
     X(reserves_whole_requests, false, "a request is admitted when its full length fits")           \
     X(kv_in_8_bits, false, "weights in 8 bits and below come with a cache in 8 bits")              \

@@ -167,6 +167,8 @@ typedef struct sm_simulation {
                              chips; 0: all there is room for */
     double groups; /* of chips with sequences of their own, each of which takes a prompt at least in
                       a step of prompts; 0: one */
+    bool schedules_ahead; /* a step while the one before it runs: a request that comes meanwhile
+                             waits for one more. Of a replica that decodes */
 } sm_simulation;
 #define sm_simulation_defaults(simulation)                                                         \
     sm_simulation_defaults_sized((simulation), sizeof *(simulation))

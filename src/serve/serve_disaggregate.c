@@ -107,7 +107,8 @@ static bool has_better(const sm_serve_result *r, size_t i) {
  * prefill and the step beside it. */
 static bool holds(const sm_serve_job *job, const sm_fleet *f, const sm_serve_search_options *o) {
     const sm_software *software = job->software ? job->software : sm_software_of(NULL);
-    double looks = larger(1, larger(software->look_steps, software->gather_steps));
+    double looks = larger(1, larger(software->look_steps, software->gather_steps)) +
+                   (software->schedules_ahead ? 1 : 0);
     double waiting_s = software->admission_s + looks * f->tpot_s +
                        (f->point.ttft_alone_s[1] + f->tpot_s) / (1 - MOST_UTILISATION);
     bool in_time = o->ttft_s > 0 ? f->ttft_p90_s <= o->ttft_s : f->ttft_s <= waiting_s;

@@ -33,6 +33,7 @@ void sm_simulation_follow(sm_simulation *simulation, const sm_software *software
     simulation->admission_s = software->admission_s + (apart ? software->handover_s : 0.0);
     simulation->look_steps = software->look_steps;
     simulation->gather_steps = software->gather_steps;
+    simulation->schedules_ahead = software->schedules_ahead;
 }
 
 double sm_simulation_gather(double groups) {

@@ -74,9 +74,11 @@ static bool fits_step(const sim_simulation *s, const sim_replica *r, const sim_s
     return (double)(taken + q->prompt + q->done) <= s->options->prefill_tokens;
 }
 
-/* Between two looks who comes is not known. Steps until the next. */
+/* Between two looks who comes is not known, nor during the last step where the next was scheduled
+ * as it began. Steps until the next look. */
 static int64_t unseen_steps(sim_simulation *s, sim_replica *r, const sim_sequence *q) {
     int64_t every = (int64_t)s->options->look_steps;
+    if (s->options->schedules_ahead && q->queued_s > sim_last_step_s(s, r)) return 1;
     if (every <= 1 || q->queued_s <= r->looked_s) return 0;
     return every - (r->counter - r->looked) % every;
 }

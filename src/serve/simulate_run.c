@@ -144,6 +144,13 @@ void sim_shorten(sim_simulation *s, sim_replica *r) {
     sim_event_changed(s, r);
 }
 
+double sim_last_step_s(const sim_simulation *s, const sim_replica *r) {
+    const sim_run *run = &r->run;
+    if (r->decoding == 0 || r->role != SIM_WHOLE) return s->totals.now_s;
+    return run->steps > 1.0 ? s->totals.now_s - at(&run->path, run->steps - 1.0).seconds
+                            : run->start_s;
+}
+
 /* ---- sequences that end ---- */
 
 /* The ended of a static batch hold their memory until the last ends. */

@@ -222,6 +222,8 @@ sm_status sim_complete(sim_simulation *s, sim_replica *r);
 sm_status sim_start_run(sim_simulation *s, sim_replica *r, int64_t steps);
 int sim_gathers(const sim_simulation *s, const sim_replica *r);
 void sim_shorten(sim_simulation *s, sim_replica *r);
+/* When the step before now began; now where nothing decodes. */
+double sim_last_step_s(const sim_simulation *s, const sim_replica *r);
 /* A request ends before its output is whole, between two steps. */
 sm_status sim_end_early(sim_simulation *s, int slot);
 

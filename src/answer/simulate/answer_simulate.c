@@ -144,19 +144,22 @@ static void tell_rates(sm_report *r, const sm_simulate_asked *q) {
                        sm_show_percent(r, s->prefix_hit_rate));
 }
 
-/* What a cache of another size would find: how much memory is worth having, and where. */
+static const char *const cache_sizes[] = {"HBM of all replicas", "HBM and host memory",
+                                          "half of all found",   "80 % of all found",
+                                          "90 % of all found",   "all that can be found"};
+
+/* What a cache of another size would find: how much memory is worth having, and where. Of sizes
+ * that are alike the last is told, of the memory at hand the first. */
 static void show_cache(sm_report *r, const sm_simulate_asked *q) {
-    static const char *const names[] = {"HBM of all replicas", "HBM and host memory",
-                                        "half of all found",   "80 % of all found",
-                                        "90 % of all found",   "all that can be found"};
     const sm_cache_point *all = q->result.cache;
     if (!(all[SM_CACHE_ALL].found > 0.0)) return;
     sm_table *t = sm_page_table(r, "One prefix cache for all replicas, by its size",
                                 "<as large as|>{n}tokens|>{B}bytes|>{%}finds, of the prompts");
     for (int k = 0; k < SM_CACHE_COUNT; k++) {
         if (k == SM_CACHE_HOST && all[k].tokens <= all[SM_CACHE_HBM].tokens) continue;
-        sm_page_row(r, t, names[k], all[k].tokens, all[k].tokens * q->engine.kv_bytes_per_token,
-                    all[k].found);
+        if (k > SM_CACHE_HOST && k < SM_CACHE_ALL && all[k].tokens >= all[k + 1].tokens) continue;
+        sm_page_row(r, t, cache_sizes[k], all[k].tokens,
+                    all[k].tokens * q->engine.kv_bytes_per_token, all[k].found);
     }
 }
 
@@ -398,8 +401,9 @@ static void put_answer(sm_report *r, sm_data *in, const sm_simulate_asked *q) {
     put_told(r, in, s);
     sm_data *caches = s->cache[SM_CACHE_ALL].found > 0.0 ? sm_put_array(r, in, "caches") : NULL;
     for (int k = 0; caches && k < SM_CACHE_COUNT; k++)
-        sm_put(r, sm_put_object(r, caches, NULL), "tokens|bytes|found", s->cache[k].tokens,
-               s->cache[k].tokens * q->engine.kv_bytes_per_token, s->cache[k].found);
+        sm_put(r, sm_put_object(r, caches, NULL), "as_large_as|tokens|bytes|found", cache_sizes[k],
+               s->cache[k].tokens, s->cache[k].tokens * q->engine.kv_bytes_per_token,
+               s->cache[k].found);
     sm_put(r, sm_put_object(r, in, "tokens"), "prompt|cached|recomputed|prefilled|output|decoded",
            s->prompt_tokens, s->cached_tokens, s->recomputed_tokens, s->prefilled_tokens,
            s->output_tokens, s->decoded_tokens);
