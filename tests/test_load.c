@@ -95,6 +95,43 @@ static sm_simulated *simulate(engine_case *e, sm_synthetic draw, ended *out) {
 
 /* A benchmark of ten requests of each client as sm_serve_load has it, and as the simulator takes it
  * on steps priced one by one; of first tokens those of the opening burst left out. */
+static void is_simulated(const loaded *l, double prefill_engines) {
+    enum { ROUNDS = 10 };
+    engine_case e;
+    open_engine(&e, l);
+    const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = l->requests};
+    sm_load_times times;
+    e.o.concurrency = l->requests;
+    e.o.replicas = e.one.plan.data;
+    if (prefill_engines > 0) {
+        e.one.apart = true;
+        e.one.prefill_n = prefill_engines;
+        e.o.prefill_engine = &e.engine;
+        e.o.prefill_replicas = (int)prefill_engines;
+        e.o.policy = SM_POLICY_DISAGGREGATED;
+        e.o.admission_s += e.software.handover_s;
+    }
+    assert_int_equal(sm_serve_load(&e.one, &load, false, &times, NULL), SM_OK);
+    ended done;
+    const sm_simulated *out =
+        simulate(&e,
+                 (sm_synthetic){.kind = SM_ARRIVALS_UNIFORM,
+                                .rate_per_s = 1,
+                                .requests = l->requests * ROUNDS,
+                                .lengths = {.prompt = l->prompt / 0.9, .output = l->output / 0.9},
+                                .least_share = 0.8,
+                                .seed = 7},
+                 &done);
+    double within = e.one.plan.pipeline > 1 ? 0.03 : 0.018;
+    close_to(times.tpot_s, out->tpot_s.mean, within);
+    close_to(1 / times.request_s, out->requests_per_s, within);
+    qsort(done.r, done.n, sizeof *done.r, by_number);
+    size_t burst = (size_t)l->requests, counted = (ROUNDS - 1) * burst;
+    qsort(done.r + burst, counted, sizeof *done.r, by_first);
+    close_to(times.ttft_median_s, first_of(&done.r[burst + counted / 2]), l->within);
+    assert_true(times.ttft_p99_s > times.ttft_median_s && times.ttft_s > times.ttft_median_s);
+    close_engine(&e);
+}
 static void loads_are_those_of_the_simulator(void **state) {
     static const loaded loads[] = {
         {"qwen3-32b", "h100-sxm:8", "tensor=8", "vllm-0.12", 64, 4096, 1024, .1, NULL},
@@ -109,36 +146,17 @@ static void loads_are_those_of_the_simulator(void **state) {
         {"llama-3.1-8b", "h100-sxm:8", "data=8", "vllm-2025", 256, 2000, 200, .1, NULL},
         {"llama-3.1-70b", "h100-sxm:8", "pipeline=2,tensor=4", "vllm-2025", 64, 2000, 500, .2,
          NULL}};
-    enum { ROUNDS = 10 };
-    for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
-        engine_case e;
-        open_engine(&e, &loads[i]);
-        const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = loads[i].requests};
-        sm_load_times times;
-        assert_int_equal(sm_serve_load(&e.one, &load, false, &times, NULL), SM_OK);
-        e.o.concurrency = loads[i].requests;
-        e.o.replicas = e.one.plan.data;
-        ended done;
-        const sm_simulated *out =
-            simulate(&e,
-                     (sm_synthetic){.kind = SM_ARRIVALS_UNIFORM,
-                                    .rate_per_s = 1,
-                                    .requests = loads[i].requests * ROUNDS,
-                                    .lengths = {.prompt = loads[i].prompt / 0.9,
-                                                .output = loads[i].output / 0.9},
-                                    .least_share = 0.8,
-                                    .seed = 7},
-                     &done);
-        double within = e.one.plan.pipeline > 1 ? 0.03 : 0.018;
-        close_to(times.tpot_s, out->tpot_s.mean, within);
-        close_to(1 / times.request_s, out->requests_per_s, within);
-        qsort(done.r, done.n, sizeof *done.r, by_number);
-        size_t burst = (size_t)loads[i].requests, counted = (ROUNDS - 1) * burst;
-        qsort(done.r + burst, counted, sizeof *done.r, by_first);
-        close_to(times.ttft_median_s, first_of(&done.r[burst + counted / 2]), loads[i].within);
-        assert_true(times.ttft_p99_s > times.ttft_median_s && times.ttft_s > times.ttft_median_s);
-        close_engine(&e);
-    }
+    for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) is_simulated(&loads[i], 0);
+}
+
+/* Pools, of which either is the slower. */
+static void pools_are_those_of_the_simulator(void **state) {
+    static const loaded loads[] = {
+        {"llama-3.1-8b", "h100-sxm:1", "tensor=1", "vllm-2025", 16, 4000, 500, .1, NULL},
+        {"llama-3.1-8b", "h100-sxm:1", "tensor=1", "vllm-2025", 64, 4000, 500, .1, NULL},
+        {"qwen3-30b-a3b", "h200:8", "expert=8", "sglang-2026", 256, 1000, 1000, .1, NULL}};
+    for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++)
+        for (int prefills = 1; prefills <= 4; prefills *= 4) is_simulated(&loads[i], prefills);
 }
 
 /* Of clients that send one request each all begin at once, and the steps that decode have no
@@ -419,6 +437,7 @@ static void settings_are_checked(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loads_are_those_of_the_simulator),
+        cmocka_unit_test(pools_are_those_of_the_simulator),
         cmocka_unit_test(requests_of_one_round_are_all_a_burst),
         cmocka_unit_test(rates_are_those_of_the_simulator),
         cmocka_unit_test(limits_of_a_rate_end_what_misses_them),

@@ -140,10 +140,10 @@ typedef struct sm_load_times {
 #define SM_LOAD_SHORTEST 0.8 /* of the longest prompt and output, as benchmark tools draw them */
 /* What a load comes to; lower: under the bounds of the steps in place of what is expected. Requests
  * in flight are simulated (sm_simulate) as a benchmark of ten requests of each client, with lengths
- * as such tools draw them, from SM_LOAD_SHORTEST to all of it; of pools apart their first tokens
- * alone. Requests that come at a rate are simulated: Poisson arrivals, lengths all alike; of more
- * than the engines can take, first tokens are those of nine tenths of that. SM_BAD_INPUT with the
- * reason when a step of the plan is impossible. */
+ * as such tools draw them, from SM_LOAD_SHORTEST to all of it. Requests that come at a rate are
+ * simulated: Poisson arrivals, lengths all alike; of more than the engines can take, first tokens
+ * are those of nine tenths of that. SM_BAD_INPUT with the reason when a step of the plan is
+ * impossible. */
 sm_status sm_serve_load(const sm_engines *engines, const sm_load *load, bool lower,
                         sm_load_times *times, sm_error *err);
 SM_DECLARATIONS_END

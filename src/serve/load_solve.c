@@ -64,8 +64,7 @@ static void set_first(sm_load_times *t, const event_times *first) {
 }
 
 /* So many requests of one engine in flight, simulated on steps of as many as decode where none
- * waits. Of pools the time per token is then that of as many as the simulated first tokens leave.
- */
+ * waits. */
 static sm_load_times closed(load_steps *c, double in_flight, double most_running) {
     sm_load_times t = {.running = fmax(1, fmin(in_flight, most_running))};
     double alone = load_prefill_s(c, 1);
@@ -74,18 +73,15 @@ static sm_load_times closed(load_steps *c, double in_flight, double most_running
         return closed_bound(c, fmax(1, fmin(in_flight, most_running)), t.running);
     }
     settle(c, in_flight, most_running, c->software->admission_s + alone, &t);
-    event_times first = {.steady_s = t.ttft_s};
+    event_times first = {0};
     load_closed_first(c, in_flight, most_running, &first);
-    /* Who waits, waits for room; of a benchmark that is told whole, its end counts too. */
-    bool full = t.running >= most_running && !(c->load->rounds >= 1);
-    if (first.request_s > 0 && !c->e->apart) {
-        if (first.token_s > 0) t.tpot_s = first.token_s;
-        double decoding_s = t.tpot_s * output_of(c);
-        t.request_s = full ? decoding_s / t.running / c->n : first.request_s / c->n;
-        if (!full) t.running = fmax(1, in_flight * decoding_s / (first.steady_s + decoding_s));
-    } else if (!full) {
-        settle(c, in_flight, most_running, first.steady_s, &t);
-    }
+    /* Who waits, waits for room, but before pools; of a benchmark that is told whole, its end
+     * counts too. */
+    bool full = t.running >= most_running && !c->e->apart && !(c->load->rounds >= 1);
+    if (first.token_s > 0) t.tpot_s = first.token_s;
+    double decoding_s = t.tpot_s * output_of(c);
+    t.request_s = (full ? decoding_s / t.running : first.request_s) / c->n;
+    if (!full) t.running = fmax(1, in_flight * decoding_s / (first.steady_s + decoding_s));
     set_first(&t, &first);
     t.latency_s = t.ttft_s + t.tpot_s * (output_of(c) - 1);
     return t;
