@@ -152,10 +152,11 @@ static void weigh_cells(void) {
         if (!f.h.residual[i].masked) f.weight[f.h.residual[i].cell] += f.h.residual[i].weight;
 }
 /* Where software that is not known is taken to be, on a chip no better than most: where that
- * measured on it is on average, as if OTHERS more were there of what all chips of its fabric have.
- * Its engine is what all on switches have in common. */
+ * measured on it is on average, as if OTHERS more were there of what all chips of its fabric have
+ * (of 5 they had a fifth of the say on a chip with 50 rows of one software). Its engine is what all
+ * on switches have in common. */
 static void usual_place(const cell *c, double *x) {
-    static const double OTHERS = 5;
+    static const double OTHERS = 1;
     place(&f.h, c, FAMILY, x);
     for (int j = 0; j < HOST; j++) {
         double all = 0, all_weight = 0, own = 0, own_weight = 0;
