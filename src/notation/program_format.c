@@ -128,10 +128,10 @@ static void name_foreign(writer *w, int kind) {
         const sm_model_piece *of = &piece[array->piece];
         const sm_text_lines *there = w->lines[of->kind];
         const char *path = strchr(array->name, '.'), *shown = w->names[kind][i].base;
-        for (int j = 0; j < there->arrays; j++)
-            if (there->array[j].role == SM_TEXT_WEIGHT
-                    ? path && strcmp(there->array[j].name, path + 1) == 0
-                    : strcmp(w->names[of->kind][j].base, w->names[kind][i].base) == 0)
+        int made = array->there >= 0 ? array->there : there->output;
+        if (array->role != SM_TEXT_WEIGHT && made >= 0) shown = w->names[of->kind][made].shown;
+        for (int j = 0; j < there->arrays && array->role == SM_TEXT_WEIGHT; j++)
+            if (path && strcmp(there->array[j].name, path + 1) == 0)
                 shown = w->names[of->kind][j].shown;
         w->names[kind][i].shown = keep(w, sm_arena_printf(w->arena, "%s.%s", of->name, shown));
     }
