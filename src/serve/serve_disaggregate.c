@@ -410,7 +410,10 @@ static sm_status find_prefill(const sm_serve_job *job, const sm_calibration *cal
 
 /* ---- the best decode ---- */
 
-/* The last of the frontier: the most tokens per chip within the limit. */
+#define AS_MANY 0.999 /* tokens a chip, of the most */
+
+/* The most tokens per chip within the limit, of the smallest worker that gives as many: copies of
+ * it are no better. */
 static sm_status find_decode(const sm_serve_job *job, const sm_calibration *calibration,
                              const sm_serve_search_options *options, sm_arena *arena,
                              sm_serve_point *point, sm_error *err) {
@@ -419,9 +422,15 @@ static sm_status find_decode(const sm_serve_job *job, const sm_calibration *cali
     sm_serve_job alone = *job;
     o.ttft_s = 0;
     alone.alone = true;
-    sm_status status = sm_serve_search(&alone, calibration, &o, arena, &result, err);
-    if (status == SM_OK) *point = result.point[result.n - 1];
-    return status;
+    sm_status status = search_points(&alone, calibration, &o, true, arena, &result, err);
+    if (status != SM_OK) return status;
+    const sm_serve_point *last = &result.point[result.n - 1];
+    *point = *last;
+    for (size_t i = result.n; i-- > 0;)
+        if (result.point[i].chips < point->chips &&
+            result.point[i].tokens_per_s_per_chip >= AS_MANY * last->tokens_per_s_per_chip)
+            *point = result.point[i];
+    return SM_OK;
 }
 
 /* ---- whole workers ---- */
