@@ -202,6 +202,23 @@ ADD_ROWS(add_halves, uint16_t, of_bf16)
 ADD_ROWS(add_whole, int8_t, (float))
 ADD_ROWS(add_e4m3, uint8_t, of_e4m3)
 
+/* So many rows of x at once, k apart, so that what is read of the matrix does for all. */
+#define TIMES(i) (x[(i)*k] * a + x[(i)*k + 1] * b + x[(i)*k + 2] * c + x[(i)*k + 3] * d)
+#define ADD_TOGETHER(name, more)                                                                   \
+    WIDE static void name(const float *x, size_t k, const float *rows, size_t lead, size_t n,      \
+                          float *restrict y0, float *restrict y1, float *restrict y2,              \
+                          float *restrict y3) {                                                    \
+        const float *r0 = rows, *r1 = r0 + lead, *r2 = r1 + lead, *r3 = r2 + lead;                 \
+        for (size_t j = 0; j < n; j++) {                                                           \
+            const float a = r0[j], b = r1[j], c = r2[j], d = r3[j];                                \
+            y0[j] += TIMES(0);                                                                     \
+            y1[j] += TIMES(1);                                                                     \
+            more                                                                                   \
+        }                                                                                          \
+    }
+ADD_TOGETHER(add_fours, y2[j] += TIMES(2); y3[j] += TIMES(3);)
+ADD_TOGETHER(add_pairs, (void)y2; (void)y3;)
+
 WIDE static float sum_of_products(const float *x, const float *y, size_t n) {
     enum { SUMS = 32 };
     float part[SUMS] = {0}, sum = 0;
@@ -262,10 +279,18 @@ void sm_local_block_add_product(const sm_local_block *b, const sm_few_rows *f) {
         for (; boxes && t + ROWS <= f->k; t += ROWS) add_boxes(b, f, t);
         for (; b->element == SM_ELEMENT_F32 && t + ROWS <= f->k; t += ROWS)
             for (size_t j = 0; j < f->n; j += PART)
-                for (size_t i = 0; i < f->m; i++)
-                    add_multiples(f->x + i * f->k + t,
-                                  (const float *)b->data + f->first + t * f->lead + j, f->lead,
-                                  least(f->n - j, PART), f->y + i * f->apart + j);
+                for (size_t i = 0, left; (left = f->m - i) > 0; i += left > 3   ? 4
+                                                                     : left > 1 ? 2
+                                                                                : 1) {
+                    const float *x = f->x + i * f->k + t;
+                    const float *rows = (const float *)b->data + f->first + t * f->lead + j;
+                    float *y = f->y + i * f->apart + j;
+                    size_t n = least(f->n - j, PART), to = f->apart;
+                    if (left > 3)
+                        add_fours(x, f->k, rows, f->lead, n, y, y + to, y + 2 * to, y + 3 * to);
+                    else if (left > 1) add_pairs(x, f->k, rows, f->lead, n, y, y + to, NULL, NULL);
+                    else add_multiples(x, rows, f->lead, n, y);
+                }
         for (; t < f->k; t += ROWS)
             for (size_t j = 0; j < f->n; j += PART) {
                 size_t rows = least(f->k - t, ROWS), n = least(f->n - j, PART);
