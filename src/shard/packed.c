@@ -265,6 +265,22 @@ static void add_boxes(const sm_local_block *b, const sm_few_rows *f, size_t t) {
     }
 }
 
+/* Rows of single precision from t on times as many of all of x. */
+static void add_singles(const sm_local_block *b, const sm_few_rows *f, size_t t) {
+    const float *rows = (const float *)b->data + f->first + t * f->lead;
+    for (size_t j = 0; j < f->n; j += PART)
+        for (size_t i = 0, step; i < f->m; i += step) {
+            const size_t n = least(f->n - j, PART), left = f->m - i, to = f->apart;
+            const float *x = f->x + i * f->k + t;
+            float *y = f->y + i * to + j;
+            step = left > 3 ? 4 : left > 1 ? 2 : 1;
+            if (step == 4)
+                add_fours(x, f->k, rows + j, f->lead, n, y, y + to, y + 2 * to, y + 3 * to);
+            else if (step == 2) add_pairs(x, f->k, rows + j, f->lead, n, y, y + to, NULL, NULL);
+            else add_multiples(x, rows + j, f->lead, n, y);
+        }
+}
+
 void sm_local_block_add_product(const sm_local_block *b, const sm_few_rows *f) {
     float part[ROWS * PART] = {0};
     size_t t = 0;
@@ -277,20 +293,7 @@ void sm_local_block_add_product(const sm_local_block *b, const sm_few_rows *f) {
         bool boxes =
             bytes && f->m == 1 && b->box[b->rank - 1] > 1 && f->lead % b->size[b->rank - 1] == 0;
         for (; boxes && t + ROWS <= f->k; t += ROWS) add_boxes(b, f, t);
-        for (; b->element == SM_ELEMENT_F32 && t + ROWS <= f->k; t += ROWS)
-            for (size_t j = 0; j < f->n; j += PART)
-                for (size_t i = 0, left; (left = f->m - i) > 0; i += left > 3   ? 4
-                                                                     : left > 1 ? 2
-                                                                                : 1) {
-                    const float *x = f->x + i * f->k + t;
-                    const float *rows = (const float *)b->data + f->first + t * f->lead + j;
-                    float *y = f->y + i * f->apart + j;
-                    size_t n = least(f->n - j, PART), to = f->apart;
-                    if (left > 3)
-                        add_fours(x, f->k, rows, f->lead, n, y, y + to, y + 2 * to, y + 3 * to);
-                    else if (left > 1) add_pairs(x, f->k, rows, f->lead, n, y, y + to, NULL, NULL);
-                    else add_multiples(x, rows, f->lead, n, y);
-                }
+        for (; b->element == SM_ELEMENT_F32 && t + ROWS <= f->k; t += ROWS) add_singles(b, f, t);
         for (; t < f->k; t += ROWS)
             for (size_t j = 0; j < f->n; j += PART) {
                 size_t rows = least(f->k - t, ROWS), n = least(f->n - j, PART);
