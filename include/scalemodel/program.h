@@ -131,6 +131,8 @@ enum { SM_MAX_TENSORS = 224, SM_MAX_OPS = 128, SM_MAX_INPUTS = 8, SM_MAX_WORK_TE
 /* What executes attention works on so many queries of a head at once, with the keys that they see:
  * the room it needs for scores. */
 enum { SM_QUERIES_AT_ONCE = 128 };
+/* So many rows at most src/run multiplies with a matrix as it lies, where BLAS would lay it out. */
+enum { SM_FEW_ROWS = 8 };
 /* What multiplies arrays of 16 bits in single precision has so much of each in it at once. */
 enum { SM_PANEL_SIDE = 512, SM_PANEL = SM_PANEL_SIDE * SM_PANEL_SIDE };
 typedef struct sm_op {

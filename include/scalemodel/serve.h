@@ -36,8 +36,8 @@ typedef struct sm_serve_job {
     double imbalance;      /* of experts: the fullest chip's tokens over the mean, >= 1; 0: as the
                               software has it */
     bool eager;            /* kernels launched one by one; else as the software does */
-    bool query_by_query;   /* attention takes a query that stands alone, and a product of eight rows
-                              at   most each of them, by itself, as src/run does */
+    bool query_by_query;   /* attention takes a query that stands alone by itself, and a product of
+                              SM_FEW_ROWS at most reads its matrix as it lies, as src/run does */
     sm_speculation speculation;
     double reserve;           /* fraction of memory left free; < 0: what the software leaves on
                                  GPUs as it starts (memory_share, load.h), 0 else */

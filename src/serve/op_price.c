@@ -151,11 +151,10 @@ static void add_fused(const step *x, int index, const sm_work *w, int works,
 /* Of few rows src/run pads none: it reads a matrix of single precision as it lies, and for each row
  * but one once more from the chip's own memory, part by part after that part has come. */
 static void read_for_each_row(const sm_serve *s, sm_work_sizes *at) {
-    enum { FEW = 8 };
     const sm_chip *chip = &s->system.chip;
     const double rows = at->product.m, tile = larger(1, chip->tile_m),
                  near = chip->onchip_bytes_per_s.value;
-    if (s->job.dtypes.weights != SM_FP32 || rows > FEW || !(near > 0)) return;
+    if (s->job.dtypes.weights != SM_FP32 || rows > SM_FEW_ROWS || !(near > 0)) return;
     at->bytes *= 1 + larger(0, rows - 1) * chip->memory_bytes_per_s.value / near;
     at->product.m = tile;
     at->product.n *= rows / tile;

@@ -248,14 +248,14 @@ static const float *panel(const sm_local_block *x, size_t first, bool turned, pa
 
 /* Few rows of c are made of a matrix that is read once, as it is stored, where BLAS would lay it
  * out first: steps of a few sequences. */
-enum { FEW_ROWS = 8, FEW_TURNED = 3 };
+enum { FEW_TURNED = 3 };
 
 static size_t part_of(size_t at, size_t end, size_t most) {
     return end - at < most ? end - at : most;
 }
 
 static bool is_few(const product_of *p) {
-    return p->m <= (p->b_transposed ? FEW_TURNED : FEW_ROWS) &&
+    return p->m <= (p->b_transposed ? FEW_TURNED : SM_FEW_ROWS) &&
            (is_packed(p->of_b) || p->element == SM_ELEMENT_F32);
 }
 
