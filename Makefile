@@ -451,12 +451,14 @@ book: $(BUILD)/book
 book-pages: $(BUILD)/book $(BUILD)/scalemodel
 	@BUILD="$(BUILD)" scripts/book-pages.py
 	@UPDATE=1 SCALEMODEL=$(BUILD)/scalemodel sh tests/cli/pages.t docs/book/*.md
-validate: $(BUILD)/scalemodel
-	@SCALEMODEL=$(BUILD)/scalemodel scripts/accuracy.sh
+validate: $(BUILD)/scalemodel $(BUILD)/as-asked
+	@SCALEMODEL=$(BUILD)/scalemodel AS_ASKED=$(BUILD)/as-asked scripts/accuracy.sh
 held-out: $(BUILD)/scalemodel $(BUILD)/fit-steps $(BUILD)/fit-serving
 	@SCALEMODEL=$(BUILD)/scalemodel FITS=$(BUILD) scripts/held-out.sh
 $(BUILD)/fit-steps $(BUILD)/fit-serving: $(BUILD)/%: scripts/%.c scripts/hierarchy.c scripts/evidence.c $(BUILD)/libscalemodel.a scripts/hierarchy.h scripts/evidence.h
 	$(CC) $(ALL_CFLAGS) -o $@ $(filter-out %.h,$^) $(LIBS) $(BLAS_LIBS)
+$(BUILD)/as-asked: scripts/as-asked.c $(BUILD)/libscalemodel.a
+	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
 fuzz:
 	@scripts/setup.sh fuzz

@@ -11,6 +11,7 @@ set -eu
 cd "$(dirname "$0")/.."
 export LC_ALL=C
 program="${SCALEMODEL:-build/scalemodel}"
+asked="${AS_ASKED:-build/as-asked}"
 truth=data/truth
 out="${OUT:-docs}"
 place="$(mktemp -d)"
@@ -251,6 +252,9 @@ new_rows() { # of training_new.csv, which no fit has seen
         "$(percent "$(value new memory.median)") | $(percent "$(value new memory.bias)") |"
     echo "| default | $(value new-default summary.n) | $(percent "$(value new-default summary.median)") | $(percent "$(value new-default summary.p90)") |" \
         "$(percent "$(value new-default summary.bias)") | $(percent "$(value new-default summary.coverage)") | – | – | – |"
+    "$asked" "$truth/training_new.csv" | awk '{ printf "| of the framework that runs it best | %d | %.1f %% | %.1f %% | %.1f %% | %.1f %% | – | – | – |\n", $1, 100 * $2, 100 * $3, 100 * $4, 100 * $5 }'
+    printf '\nThe last line is what `train` prints of a plan where neither --framework nor --software is given: the frameworks that can run it are asked one\n'
+    printf 'by one, each by constants of its own where the chip has them, and the one whose interval ends first is believed.\n'
     printf '\nBy source, default constants:\n\n'
     groups new-default source source
 }
@@ -398,7 +402,7 @@ END
     steps_table
     cat <<'END'
 
-- The first line is what `train` answers without `--software`, about a code base that the fit has never seen; the second
+- The first line is what `train` answers with `--software default`, about a code base that the fit has never seen; the second
   is the row's own software, as known from its other sources and chips. Over cells: each source on each chip once.
 - Within and beyond: rows within the sizes that the other sources have of the chip, and rows beyond them in chips, sequence,
   width, depth or experts, whose intervals are 1.3 times as wide on the logarithm.

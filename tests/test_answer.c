@@ -360,6 +360,70 @@ static void test_streams(void **state) {
     }
 }
 
+/* The first plan of an answer, of the framework named (NULL: of any), and the upper end of its
+ * step's interval; NULL: none. */
+static const char *first_plan(const sm_train_question *asked, const sm_frameworks *all,
+                              const char *framework, double *step, double *high) {
+    sm_train_question q = *asked;
+    sm_report *r = sm_report_new();
+    sm_error err;
+    const sm_calibration *c = NULL;
+    q.framework = framework ? sm_framework_find(all, framework, strlen(framework)) : NULL;
+    if (q.framework) {
+        const sm_framework_job job = {q.framework, SM_EVIDENCE_TRAINING, q.model, &q.system->chip};
+        assert_int_equal(sm_framework_calibration(&job, NULL, arena, &c, &err), SM_OK);
+        q.calibration = c;
+    }
+    sm_status status = sm_answer_train(&q, r, &err);
+    const sm_data *plans = sm_data_get(r->data, "plans");
+    const char *plan = NULL;
+    assert_true(status <= SM_NEGATIVE || status == SM_BAD_INPUT);
+    if (status == SM_OK && plans && plans->first) {
+        const sm_data *time = sm_data_get(plans->first, "step_time_s");
+        *step = sm_data_get(time, "expected")->number;
+        *high = sm_data_get(time, "interval")->last->number;
+        plan = sm_arena_printf(arena, "%s", sm_data_get(plans->first, "plan")->string);
+    }
+    sm_report_free(r);
+    return plan;
+}
+
+/* Without a framework the answer is that of the one whose step is surest to be short, and the plan
+ * found costs the same when it is given. */
+static void test_frameworks(void **state) {
+    (void)state;
+    static const char *const jobs[][3] = {{"llama-3.2-1b", "h100-sxm:8", "64k"},
+                                          {"mixtral-8x7b", "b200:2x8", "1M"},
+                                          {"qwen3-30b-a3b", "h200:2x8", "1M"},
+                                          {"llama-3.1-8b", "tpu-v5e:4x4", "256k"},
+                                          {"llama-3.1-8b", "mi300x:8", "512k"}};
+    sm_frameworks *all;
+    sm_error err;
+    assert_int_equal(sm_frameworks_shipped(arena, &all, &err), SM_OK);
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        sm_train_question q = SM_QUESTION(sm_train_question);
+        double step, high, least = 1e99, one, its;
+        q.model = model_named(jobs[i][0]);
+        q.system = system_named(jobs[i][1]);
+        q.batch = sm_source_of("batch", jobs[i][2]);
+        q.top = 1;
+        const char *plan = first_plan(&q, all, NULL, &step, &high);
+        assert_non_null(plan);
+        for (int k = 0; k < all->n; k++) {
+            const sm_framework *f = all->of[k];
+            if (sm_framework_use(f) != SM_PLAN_TRAINING || sm_framework_is_program(f)) continue;
+            if (first_plan(&q, all, sm_framework_name(f), &one, &its) && its < least) least = its;
+        }
+        if (high > least * (1 + 1e-9) || high < least * (1 - 1e-9))
+            fail_msg("%s on %s: within %g s, %g s of a framework named", jobs[i][0], jobs[i][1],
+                     high, least);
+        q.plan = sm_source_of("plan", plan);
+        assert_non_null(first_plan(&q, all, NULL, &one, &its));
+        if (one > step * (1 + 1e-9) || one < step * (1 - 1e-9))
+            fail_msg("%s: %g s when found, %g s when given", plan, step, one);
+    }
+}
+
 /* A plot and a timeline are parts of the report. */
 static void test_attachments(void **state) {
     sm_train_question q = SM_QUESTION(sm_train_question);
@@ -391,6 +455,7 @@ static int close_arena(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_frameworks),
         cmocka_unit_test(test_chip),
         cmocka_unit_test(test_model),
         cmocka_unit_test(test_plan),

@@ -94,9 +94,12 @@ sm_status sm_runners_one(const sm_runners *of, sm_report *r, const sm_plan *give
 }
 
 /* What no search chooses and nobody asked for is what the framework has. */
-static bool runs(const sm_runners *of, const sm_framework *f, uint64_t keys, const sm_plan *plan) {
+bool sm_runners_run(const sm_runners *of, const sm_framework *f, const sm_plan *plan) {
     sm_plan_space space = {.job = of->job};
     sm_plan_limits limits;
+    uint64_t keys = sm_plan_keys_for(plan, of->job.model);
+    for (int i = 0; i < of->unsearched; i++)
+        if (!sm_plan_given(plan, of->unsearch[i])) keys &= ~(1ull << of->unsearch[i]);
     sm_framework_space(f, &space);
     return is_runner(of, f) && !sm_framework_is_program(f) &&
            sm_plan_space_of(&space, plan, &limits) && sm_plan_limits_have(&limits, plan, keys) &&
@@ -104,14 +107,11 @@ static bool runs(const sm_runners *of, const sm_framework *f, uint64_t keys, con
 }
 
 const char *sm_runners_of(const sm_runners *of, sm_report *r, const sm_plan *plan) {
-    uint64_t keys = sm_plan_keys_for(plan, of->job.model);
-    for (int i = 0; i < of->unsearched; i++)
-        if (!sm_plan_given(plan, of->unsearch[i])) keys &= ~(1ull << of->unsearch[i]);
     sm_data *list = sm_put_array(r, r->data, "runs_in");
     const char *titles = "";
     for (int i = 0; i < of->all->n; i++) {
         const sm_framework *f = of->all->of[i];
-        if (!runs(of, f, keys, plan)) continue;
+        if (!sm_runners_run(of, f, plan)) continue;
         sm_put(r, list, NULL, sm_framework_name(f));
         titles = sm_textf(r, "%s%s%s%s", titles, titles[0] ? ", " : "", sm_framework_title(f),
                           of->beside ? of->beside(of->context, f) : "");
@@ -137,7 +137,7 @@ static int rows_of(const sm_framework_job *of, const char *software) {
  * its versions, as evidence has it; none where the model itself was measured so. INFINITY: of other
  * models, there are too few rows to speak of this one. */
 static double expected_error(const sm_framework_job *of, const char *software) {
-    enum { FEW_ROWS = 20 };
+    enum { FEW_ROWS = 8 };
     sm_evidence_near near = {.error = NAN};
     const sm_evidence_question q = {.use = of->use,
                                     .model = of->model,
@@ -169,6 +169,8 @@ sm_status sm_framework_calibration(const sm_framework_job *of, const char *said,
                                    const sm_calibration **out, sm_error *err) {
     const double nearer = 0.9; /* an older version is taken where it is nearer by a tenth */
     const sm_framework *f = of->framework;
+    /* what is known of the chip, or of its next relative, is nearer than a framework's elsewhere */
+    const char *nearest = sm_calibration_of(of->chip)->chip;
     const sm_calibration *own = said ? sm_calibration_for(of->chip, said) : NULL;
     sm_status status = SM_OK;
     if (said && !own) status = sm_codebase_calibration(of->chip, said, arena, &own, err);
@@ -178,6 +180,7 @@ sm_status sm_framework_calibration(const sm_framework_job *of, const char *said,
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)n, word);
         const sm_calibration *one = sm_calibration_for(of->chip, name);
+        if (one && strcmp(one->chip, nearest) != 0) continue;
         double error = one ? expected_error(of, name) : INFINITY;
         if (!one || (own && !(error < nearer * least))) continue;
         own = one;

@@ -27,6 +27,8 @@ sm_status sm_runners_one(const sm_runners *of, sm_report *r, const sm_plan *give
                          const sm_source *text, sm_plan_space *space, sm_error *err);
 /* SM_BAD_INPUT where one that an option names does not run on the system. */
 sm_status sm_runners_named(const sm_runners *of, sm_error *err);
+/* Can a framework run a plan, all of whose keys have a value? */
+bool sm_runners_run(const sm_runners *of, const sm_framework *f, const sm_plan *plan);
 /* Who runs a plan: the data "runs_in", and their titles, "vLLM, SGLang". */
 const char *sm_runners_of(const sm_runners *of, sm_report *r, const sm_plan *plan);
 

@@ -96,7 +96,7 @@ static double rank_of(const sm_evidence_question *q, const sm_evidence_near *n, 
         far += (e->experts > 0) != (experts_of(q->model) > 0) ? 0.04 : 0.0;
     }
     if (!n->same_software && q->software)
-        far += common_letters(e->software, q->software) < 3 ? 0.02 : 0.001;
+        far += common_letters(e->software, q->software) < 3 ? 0.06 : 0.001;
     return far;
 }
 

@@ -103,7 +103,7 @@ is "with memory as the objective no plan within 10 % of its memory is told apart
     good = v["plans.0.indistinguishable_from_best"] == "true"'
 
 # What is said of each plan is what the intervals say.
-train llama-3.1-8b --on l4:8 --batch 64k --top 40
+train llama-3.1-8b --on h100-sxm:8 --batch 64k --top 40
 is "plans are indistinguishable where their intervals overlap that of the best" '
     good = v["plans.count"] == 40 && v["plans.39.indistinguishable_from_best"] == "false"
     for (i = 0; i < v["plans.count"]; i++) {
@@ -111,6 +111,7 @@ is "plans are indistinguishable where their intervals overlap that of the best" 
         overlap = v[p "step_time_s.interval.0"] <= v["plans.0.step_time_s.interval.1"]
         if ((v[p "indistinguishable_from_best"] == "true") != overlap) good = 0
     }'
+train llama-3.1-8b --on l4:8 --batch 64k
 is "constants of a relative are called borrowed" '
     good = v["calibration.borrowed"] == "true" && v["calibration.chip"] == "\"l40s\""'
 wide="$(awk '/plans.0.step_time_s.interval/ { x[n++] = $2 } END { print x[1] / x[0] }' "$place/answer")"

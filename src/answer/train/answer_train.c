@@ -71,11 +71,12 @@ void sm_train_with_software(const sm_train_asked *q, sm_train *train) {
 /* ---- finding plans ---- */
 
 /* A plan given whole is a space of one. */
-static sm_status price_one(const sm_train_asked *q, sm_train *train, sm_plans_shown *plans,
+static sm_status price_one(sm_train_asked *q, sm_train *train, sm_plans_shown *plans,
                            sm_error *err) {
     sm_price_of_plan price;
     double begun = sm_clock_s();
-    sm_status status = sm_train_price(train, &q->search.fixed, &price, err);
+    sm_status status = sm_train_price_in(q, train, err);
+    if (!status) status = sm_train_price(train, &q->search.fixed, &price, err);
     if (status) return sm_question_blame(&q->in.plan, status, err);
     plans->n = 1;
     plans->plan[0].plan = &q->search.fixed;
@@ -89,16 +90,6 @@ sm_status sm_train_reason(const sm_train_asked *q, sm_train *train, const sm_err
     *reason = sm_train_plan_impossible(q, train);
     if (!*reason) *reason = sm_arena_printf(q->report->arena, "%s", none->sentence);
     return *reason ? SM_OK : sm_fail_memory(err);
-}
-
-sm_status sm_train_find(sm_train_asked *q, sm_train *train, const sm_search_result **found,
-                        sm_error *err) {
-    sm_status status = sm_train_search(train, &q->search, q->report->arena, found, err);
-    bool none = status == SM_NEGATIVE && sm_search_result_effort(*found)->optimal;
-    if (!none || !q->in_frameworks) return status;
-    q->in_frameworks = false;
-    q->search.space = q->all;
-    return sm_train_search(train, &q->search, q->report->arena, found, err);
 }
 
 sm_status sm_train_best(const sm_train_asked *q, sm_train *train, sm_search_options search,
@@ -118,12 +109,11 @@ static sm_status search_all(sm_train_asked *q, sm_train *train, sm_plans_shown *
                             sm_error *err) {
     sm_error none = {.status = SM_OK};
     const sm_search_result *found;
-    sm_status status = sm_train_find(q, train, &found, &none);
+    sm_status status = sm_train_find(q, train, &found, &plans->effort, &none);
     if (status > SM_NEGATIVE) {
         *err = none;
         return sm_question_blame(&q->in.plan, status, err);
     }
-    plans->effort = *sm_search_result_effort(found);
     plans->n = sm_search_result_count(found);
     for (int i = 0; i < plans->n; i++) plans->plan[i].plan = sm_search_result_at(found, i).plan;
     if (plans->n > 0) return SM_OK;

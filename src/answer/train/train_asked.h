@@ -10,6 +10,15 @@ typedef struct sm_batch {
     bool most;                      /* as many as in.within_s allows */
     bool missed;                    /* and not one is: sequences is 1 */
 } sm_batch;
+/* The best plan of a framework by its own constants. */
+typedef struct sm_train_framework {
+    const sm_framework *framework;
+    const sm_calibration *calibration;
+    const char *plan;
+    double expected_s, most_s, memory; /* most_s: the upper end of its 80 % interval */
+    bool fits, measured;               /* measured: it has constants of its own */
+    double high;                       /* the upper end of what plans are ranked by */
+} sm_train_framework;
 typedef struct sm_train_asked {
     sm_train_question in;
     sm_batch batch;
@@ -20,6 +29,9 @@ typedef struct sm_train_asked {
     const sm_plan_space *all; /* search.space, were there no frameworks */
     bool in_frameworks;       /* search.space is what one of those known can run */
     const sm_frameworks *frameworks;
+    const sm_framework *kept_to; /* the framework that plans are priced for; NULL: any */
+    int frameworks_tried;        /* one by one: those that have a plan, best first */
+    const sm_train_framework *framework;
     bool priced_only;   /* the plan is given whole */
     bool own_constants; /* the question has a calibration */
     bool price_known;
@@ -102,6 +114,13 @@ sm_status sm_train_runners_page(sm_report *r, sm_train *train, const sm_plans_sh
 /* The best plan of all where no framework runs it, in `beyond`. */
 sm_status sm_train_beyond(const sm_train_asked *q, sm_train *train, sm_plans_shown *plans,
                           sm_error *err);
+/* Can a framework run the plan that is given whole, with the usual value of what it leaves out? */
+bool sm_train_runs_in(const sm_train_asked *q, const sm_framework *framework);
+/* Keys that no search chooses and nobody gave: as usual, or as the framework of q->space has them.
+ */
+sm_status sm_train_keep_unsearched(sm_train_asked *q, sm_error *err);
+/* The best plans of the frameworks that were asked one by one, as table and data. */
+void sm_train_frameworks_page(sm_report *r, const sm_train_asked *q);
 /* The best plan of the recipe's framework beside it. */
 sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err);
 /* The best plan as a program, for a framework whose form that is (train_program.c). SM_BAD_INPUT
@@ -139,8 +158,13 @@ sm_step_sizes sm_sizes_of_step(const sm_train_asked *q, const sm_price_of_plan *
 /* The evidence nearest to the step of a plan. */
 sm_evidence_near sm_train_evidence(const sm_train_asked *q, const sm_plan_shown *shown,
                                    double sequences, sm_evidence_asked *asked);
+/* Does the framework that plans are priced for have no constants of its own? */
+bool sm_train_is_unmeasured(const sm_train_asked *q);
 /* 80 % of measured steps lie in it; never below the lower bound. */
 sm_ends sm_step_interval(const sm_train_asked *q, const sm_price_of_plan *price);
+/* What plans are ranked by, seconds, chip-seconds or bytes: as expected, and its interval. */
+double sm_train_objective(const sm_train_asked *q, const sm_price_of_plan *price);
+sm_ends sm_train_ranked_by(const sm_train_asked *q, const sm_price_of_plan *price);
 /* Does the interval of what plans are ranked by overlap that of the best plan? */
 bool sm_is_indistinguishable(const sm_plans_shown *plans, int which);
 /* A line below the table of the other plans; none when the best one is certain. */
@@ -167,10 +191,13 @@ sm_status sm_train_reason(const sm_train_asked *q, sm_train *train, const sm_err
 double sm_train_margin(const sm_train_asked *q);
 /* Constants of time and of memory of the software asked for. */
 void sm_train_with_software(const sm_train_asked *q, sm_train *train);
-/* The search of a question: in what the frameworks run, and where that has no plan at all in all
- * plans. Errors as sm_train_search. */
+/* A plan given whole: the question keeps to the framework that runs it best. */
+sm_status sm_train_price_in(sm_train_asked *q, sm_train *train, sm_error *err);
+/* The search of a question: in each of the frameworks by its own constants, to the best of which
+ * the question then keeps, and where none has a plan in all plans. *effort is that of all searches.
+ * Errors as sm_train_search. */
 sm_status sm_train_find(sm_train_asked *q, sm_train *train, const sm_search_result **found,
-                        sm_error *err);
+                        sm_search_effort *effort, sm_error *err);
 /* The best plan of a search beside the question's, which tells nobody how far it is. SM_NEGATIVE
  * when there is none: then best->plan is NULL, and err as it was. effort may be NULL. */
 sm_status sm_train_best(const sm_train_asked *q, sm_train *train, sm_search_options search,
@@ -178,6 +205,7 @@ sm_status sm_train_best(const sm_train_asked *q, sm_train *train, sm_search_opti
 /* One system: its best plan, or why it has none. */
 typedef struct sm_train_point {
     sm_system system;
+    const sm_train_asked *q; /* the question as it was answered here */
     bool found;
     double sequences; /* of a batch */
     sm_plan_shown best;

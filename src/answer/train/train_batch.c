@@ -140,17 +140,23 @@ sm_status sm_train_batch_set(sm_train_asked *q, sm_error *err) {
 /* ---- the most that a step holds ---- */
 
 /* The step of the best plan for so many sequences; infinite where none fits. */
-static sm_status step_of(sm_train_asked *q, sm_train *train, double sequences, double *seconds,
-                         sm_error *err) {
-    sm_found found;
+static sm_status step_of(const sm_train_asked *q, sm_train *train, double sequences,
+                         double *seconds, sm_error *err) {
+    const sm_search_result *found;
+    sm_search_effort effort;
+    sm_error none = {.status = SM_OK};
+    sm_train_asked here = *q; /* which comes to keep to one framework */
     sm_job job = q->job;
     job.batch_tokens = sequences * job.seq;
     *seconds = HUGE_VAL;
     sm_status status = sm_train_change(train, &job, err);
     if (status) return status;
     sm_train_with_software(q, train);
-    status = sm_train_best(q, train, q->search, &found, NULL, err);
-    if (!status) *seconds = found.price->expected_s;
+    here.search.top = 1;
+    here.search.progress = NULL;
+    status = sm_train_find(&here, train, &found, &effort, &none);
+    if (!status) *seconds = sm_search_result_at(found, 0).price->expected_s;
+    if (status > SM_NEGATIVE) *err = none;
     return status == SM_NEGATIVE ? SM_OK : status;
 }
 

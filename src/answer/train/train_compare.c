@@ -142,7 +142,7 @@ static void put_point(sm_report *r, sm_data *list, const sm_train_asked *q,
     const sm_price_of_plan *price = &p->best.detail.price;
     sm_put(r, object, "sequences", p->sequences);
     sm_put(r, object, "energy_j", q->job.tokens > 0.0 ? energy_j(p, price->train_time_s) : NAN);
-    sm_train_plan_data(r, object, q, &p->best);
+    sm_train_plan_data(r, object, p->q, &p->best);
 }
 
 static void show_limits(sm_report *r, const sm_train_asked *q, const sm_train_point *p, int n) {

@@ -29,6 +29,14 @@ sm_evidence_near sm_train_evidence(const sm_train_asked *q, const sm_plan_shown 
     return sm_evidence_nearest(asked, c);
 }
 
+bool sm_train_is_unmeasured(const sm_train_asked *q) {
+    const sm_calibration *c = q->in.calibration, *usual = sm_calibration_of(&q->system->chip);
+    bool same = q->kept_to != NULL;
+    for (int k = 0; k < SM_CONSTANT_COUNT && same; k++)
+        same = sm_calibration_get(c, (sm_constant)k) == sm_calibration_get(usual, (sm_constant)k);
+    return same;
+}
+
 /* No step is faster than its lower bound, whatever the constants are wrong by. An expectation below
  * it is a defect of the constants, which the page says (sm_bound_note). */
 sm_ends sm_step_interval(const sm_train_asked *q, const sm_price_of_plan *price) {
@@ -36,11 +44,19 @@ sm_ends sm_step_interval(const sm_train_asked *q, const sm_price_of_plan *price)
     sm_ends i;
     sm_calibration_step_interval(q->in.calibration, &q->system->chip, &step, price->expected_s,
                                  &i.low, &i.high);
+    if (sm_train_is_unmeasured(q)) {
+        i.low = price->expected_s * pow(i.low / price->expected_s, SM_UNMEASURED_WIDER);
+        i.high = price->expected_s * pow(i.high / price->expected_s, SM_UNMEASURED_WIDER);
+    }
     return (sm_ends){fmax(i.low, price->lower_s), fmax(i.high, price->lower_s)};
 }
 
-/* Of what the plans are ranked by: seconds, chip-seconds or bytes. */
-static sm_ends ranked_by(const sm_train_asked *q, const sm_price_of_plan *price) {
+double sm_train_objective(const sm_train_asked *q, const sm_price_of_plan *price) {
+    if (q->in.objective == SM_OBJECTIVE_MEMORY) return price->memory.total;
+    return price->expected_s * (q->in.objective == SM_OBJECTIVE_COST ? price->chips : 1);
+}
+
+sm_ends sm_train_ranked_by(const sm_train_asked *q, const sm_price_of_plan *price) {
     sm_ends i = sm_step_interval(q, price);
     if (q->search.objective == SM_OBJECTIVE_COST) {
         i.low *= price->chips;
@@ -53,8 +69,8 @@ static sm_ends ranked_by(const sm_train_asked *q, const sm_price_of_plan *price)
 }
 
 bool sm_is_indistinguishable(const sm_plans_shown *plans, int which) {
-    sm_ends best = ranked_by(plans->q, &plans->plan[0].detail.price);
-    sm_ends other = ranked_by(plans->q, &plans->plan[which].detail.price);
+    sm_ends best = sm_train_ranked_by(plans->q, &plans->plan[0].detail.price);
+    sm_ends other = sm_train_ranked_by(plans->q, &plans->plan[which].detail.price);
     return best.low <= other.high && other.low <= best.high;
 }
 

@@ -20,7 +20,7 @@ static sm_status keep_key(sm_train_asked *q, sm_plan_key key, sm_error *err) {
         char item[64];
         sm_plan plan = q->search.fixed;
         snprintf(item, sizeof item, "%s=%s", row->name, i < 0 ? "" : row->words.word[i]);
-        sm_source source = sm_source_of(sm_framework_name(q->in.framework), item);
+        sm_source source = sm_source_of(q->space.name, item);
         sm_status status = i < 0 ? SM_OK : sm_plan_change(&source, &plan, err);
         if (status) return status;
         if (!sm_plan_limits_have(&q->space.limits, &plan, 1ull << key)) continue;
@@ -28,6 +28,14 @@ static sm_status keep_key(sm_train_asked *q, sm_plan_key key, sm_error *err) {
         return SM_OK;
     }
     return SM_OK;
+}
+
+sm_status sm_train_keep_unsearched(sm_train_asked *q, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int i = 0; i < UNSEARCHED && !status; i++)
+        if (!sm_plan_given(&q->search.fixed, unsearched[i]))
+            status = keep_key(q, unsearched[i], err);
+    return status;
 }
 
 static sm_runners runners_of(const sm_train_asked *q) {
@@ -43,14 +51,18 @@ static sm_runners runners_of(const sm_train_asked *q) {
                         .unsearch = unsearched};
 }
 
+bool sm_train_runs_in(const sm_train_asked *q, const sm_framework *framework) {
+    const sm_runners all = runners_of(q);
+    return sm_runners_run(&all, framework, &q->search.fixed);
+}
+
 static sm_status keep_to_one(sm_train_asked *q, sm_error *err) {
     const sm_plan *fixed = &q->search.fixed;
     const sm_runners one = runners_of(q);
     sm_status status = sm_runners_one(&one, q->report, fixed, &q->in.plan, &q->space, err);
     q->search.space = &q->space;
-    for (int i = 0; i < UNSEARCHED && !status; i++)
-        if (!sm_plan_given(fixed, unsearched[i])) status = keep_key(q, unsearched[i], err);
-    return status;
+    q->kept_to = q->in.framework;
+    return status ? status : sm_train_keep_unsearched(q, err);
 }
 
 sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err) {
@@ -136,11 +148,6 @@ sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err) {
 
 /* ---- which frameworks run the best plan ---- */
 
-static double objective_of(const sm_train_asked *q, const sm_price_of_plan *price) {
-    if (q->in.objective == SM_OBJECTIVE_MEMORY) return price->memory.total;
-    return price->expected_s * (q->in.objective == SM_OBJECTIVE_COST ? price->chips : 1);
-}
-
 /* The best plan of another space, where it has less than search->below. */
 static sm_status look_beyond(const sm_train_asked *q, sm_train *train, sm_search_options *search,
                              double best, sm_plans_shown *plans, sm_error *err) {
@@ -158,7 +165,7 @@ static sm_status look_beyond(const sm_train_asked *q, sm_train *train, sm_search
     plans->effort.seconds += effort->seconds;
     plans->beyond_known = plans->beyond_known && effort->optimal;
     if (!better.plan) return SM_OK;
-    search->below = objective_of(q, better.price);
+    search->below = sm_train_objective(q, better.price);
     plans->beyond = sm_train_plan_words(q->report, q->system, better.plan);
     plans->beyond_gain = 1 - search->below / best;
     plans->beyond_s = better.price->expected_s;
@@ -189,7 +196,7 @@ static sm_status look_at_padded(const sm_train_asked *q, sm_search_options *sear
 sm_status sm_train_beyond(const sm_train_asked *q, sm_train *train, sm_plans_shown *plans,
                           sm_error *err) {
     sm_search_options search = q->search;
-    const double best = objective_of(q, &plans->plan[0].detail.price);
+    const double best = sm_train_objective(q, &plans->plan[0].detail.price);
     search.space = q->all;
     search.below = best * (1 - SM_WORTH_TELLING);
     plans->beyond_known = true;
@@ -231,7 +238,9 @@ static const char *priced_by(void *context, const sm_framework *f) {
 sm_status sm_train_runners_page(sm_report *r, sm_train *train, const sm_plans_shown *plans,
                                 sm_error *err) {
     const sm_train_asked *q = plans->q;
-    if (plans->n == 0 || q->priced_only || q->in.framework || q->in.as_run) return SM_OK;
+    if (plans->n == 0 || q->in.framework || q->in.as_run) return SM_OK;
+    if (q->priced_only) sm_train_frameworks_page(r, q);
+    if (q->priced_only) return SM_OK;
     if (plans->padding > 0) return SM_OK;
     sm_runners all = runners_of(q);
     own_price own = {plans, train, sm_put_array(r, r->data, "runs_at"), SM_OK, err};
@@ -244,8 +253,7 @@ sm_status sm_train_runners_page(sm_report *r, sm_train *train, const sm_plans_sh
     else
         sm_report_text(r, "No framework known here runs this plan; --framework megatron-lm, "
                           "maxtext, ... keeps the search to what one runs.");
-    if (strchr(titles, '('))
-        sm_report_text(r, "--framework NAME finds the best plan by a framework's own constants.");
+    sm_train_frameworks_page(r, q);
     if (!plans->beyond && (!plans->beyond_known || !q->in_frameworks)) return own.status;
     sm_data *object = sm_put_object(r, r->data, "beyond_frameworks");
     if (!plans->beyond) {

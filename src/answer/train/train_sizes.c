@@ -9,9 +9,15 @@ static sm_status search_point(sm_train_sweep *w, sm_train_point *p, sm_train *tr
     sm_report *r = w->q->report;
     const sm_search_result *result;
     sm_error none = {.status = SM_OK};
-    sm_train_asked here = *w->q; /* whose space may widen */
-    sm_status status = sm_train_find(&here, train, &result, &none);
-    const sm_search_effort *effort = sm_search_result_effort(result);
+    sm_search_effort all, *effort = &all;
+    sm_train_asked *here = sm_arena_alloc(r->arena, sizeof *here);
+    sm_system *system = sm_arena_alloc(r->arena, sizeof *system);
+    if (!here || !system) return sm_fail_memory(err);
+    *here = *w->q; /* which comes to keep to one framework */
+    *system = p->system;
+    here->system = system;
+    p->q = here;
+    sm_status status = sm_train_find(here, train, &result, effort, &none);
     w->interrupted = w->q->in.stop && *w->q->in.stop;
     w->total.space += effort->space;
     w->total.evaluated += effort->evaluated;
@@ -73,12 +79,10 @@ static void put_fields(sm_report *r, const sm_train_sweep *w, const bool *pays) 
     for (int i = 0; i < w->q->in.n_chips; i++) {
         const sm_train_point *p = &w->point[i];
         if (pays[i]) {
-            sm_train_asked q = *w->q;
-            q.system = &p->system;
             sm_data *object = sm_put_object(r, pareto, NULL);
             sm_system_fields(r, object, &p->system);
             sm_put(r, object, "sequences", p->sequences);
-            sm_train_plan_data(r, object, &q, &p->best);
+            sm_train_plan_data(r, object, p->q, &p->best);
         } else if (p->system.chips) {
             sm_put(r, sm_put_object(r, dropped, NULL), "chips|reason", p->system.chips,
                    why_dropped(p));

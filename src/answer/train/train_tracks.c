@@ -21,6 +21,7 @@ typedef struct streams {
     sm_slice *slice;
     size_t n;
     int stage, first_track, last_chunk;
+    double free_s; /* when the network has moved what runs under ops so far */
     double slots[SM_SLOT_BACKWARD_WEIGHT + 1][3]; /* passes of layers, embedding, head */
 } streams;
 
@@ -79,7 +80,10 @@ static double lay_comms(streams *x, const sm_slot *slot, const sm_plan_op *op, b
                   : NULL;
         if (write) put(x, WAITED, name, "waited for", at, waited);
         at += waited;
-        if (write) put(x, HIDDEN, name, "under ops", at, hidden);
+        if (!write || !(hidden > 0)) continue;
+        double start = fmax(at, x->free_s);
+        put(x, HIDDEN, name, "under ops", start, hidden);
+        x->free_s = start + hidden;
     }
     return at;
 }
