@@ -169,7 +169,8 @@ sm_status sm_framework_calibration(const sm_framework_job *of, const char *said,
                                    const sm_calibration **out, sm_error *err) {
     const double nearer = 0.9; /* an older version is taken where it is nearer by a tenth */
     const sm_framework *f = of->framework;
-    /* what is known of the chip, or of its next relative, is nearer than a framework's elsewhere */
+    /* of training, what is known of the chip, or of its next relative, is nearer than a framework's
+     * elsewhere */
     const char *nearest = sm_calibration_of(of->chip)->chip;
     const sm_calibration *own = said ? sm_calibration_for(of->chip, said) : NULL;
     sm_status status = SM_OK;
@@ -180,7 +181,8 @@ sm_status sm_framework_calibration(const sm_framework_job *of, const char *said,
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)n, word);
         const sm_calibration *one = sm_calibration_for(of->chip, name);
-        if (one && strcmp(one->chip, nearest) != 0) continue;
+        bool far = one && !sm_calibration_is_own(one, of->chip) && strcmp(one->chip, nearest) != 0;
+        if (far && of->use == SM_EVIDENCE_TRAINING) continue;
         double error = one ? expected_error(of, name) : INFINITY;
         if (!one || (own && !(error < nearer * least))) continue;
         own = one;

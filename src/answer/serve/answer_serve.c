@@ -270,9 +270,9 @@ static sm_status answer(void *context, sm_serve *serve, sm_serving_found *a, sm_
     sm_serve_data(r, a);
     if (q->in.emit && a->best) return sm_serve_emit(a, err);
     if (q->in.recipe) sm_recipe_page(r, q->in.recipe);
-    sm_serve_page(r, a);
+    status = sm_serve_page(r, a, err);
     if (q->in.explain && a->detail) r->why = a->detail->why;
-    if (q->in.plot && a->best) status = sm_serve_picture(a, err);
+    if (!status && q->in.plot && a->best) status = sm_serve_picture(a, err);
     if (status) return status;
     bool missed = q->in.requests_per_s > 0.0 && a->fleet && sm_serve_fleet_misses(a);
     return a->best && a->best->fits && !a->reason && !missed ? SM_OK : SM_NEGATIVE;

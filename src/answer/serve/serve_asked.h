@@ -93,8 +93,8 @@ sm_status sm_serve_ask(const sm_serve_question *question, sm_report *r, sm_serve
 sm_status sm_serve_keep_to(sm_serve_asked *q, sm_error *err);
 /* What padded experts would gain, which only who takes any plan is told. */
 sm_status sm_serve_beyond(sm_serving_found *a, sm_error *err);
-/* Who can run the best plan. */
-void sm_serve_runners_page(sm_report *r, const sm_serving_found *a);
+/* Who can run the best plan, and at which price by constants of its own. */
+sm_status sm_serve_runners_page(sm_report *r, const sm_serving_found *a, sm_error *err);
 /* The best point as a command of an engine. */
 sm_status sm_serve_emit(const sm_serving_found *a, sm_error *err);
 
@@ -135,7 +135,7 @@ void sm_serve_point_data(sm_report *r, sm_data *object, const sm_serve_asked *q,
                          const sm_serve_point *p);
 void sm_serve_dtypes_data(sm_report *r, sm_data *object, const sm_serve_dtypes *d);
 void sm_serve_data(sm_report *r, const sm_serving_found *a);
-void sm_serve_page(sm_report *r, const sm_serving_found *a);
+sm_status sm_serve_page(sm_report *r, const sm_serving_found *a, sm_error *err);
 /* The frontier and the best plan over its batches, into the report's chart (serve_picture.c). */
 sm_status sm_serve_picture(const sm_serving_found *a, sm_error *err);
 const char *sm_serve_plan_words(sm_report *r, const sm_system *system, const sm_plan *plan);

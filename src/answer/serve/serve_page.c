@@ -248,7 +248,20 @@ static void room_line(sm_report *r, const sm_serving_found *a) {
                    sm_serve_batch_words(r, p->batch), each, p->memory.least_share);
 }
 
-static void best_page(sm_report *r, const sm_serving_found *a) {
+static void turns_lines(sm_report *r, const sm_serve_detail *d) {
+    if (d->turn_kv_context > 0)
+        sm_report_text(r, "The cache takes as long as the weights from a context of %s tokens.",
+                       sm_show_number(r, d->turn_kv_context));
+    if (d->turn_kv_batch > 0)
+        sm_report_text(r, "At this context it does so from a batch of %s.",
+                       sm_show_number(r, d->turn_kv_batch));
+    if (d->turn_compute_batch > 0)
+        sm_report_text(r, "Matmuls become compute bound from a batch of %s.",
+                       sm_show_number(r, d->turn_compute_batch));
+    if (d->advice[0]) sm_report_text(r, "What would help most: %s.", d->advice);
+}
+
+static sm_status best_page(sm_report *r, const sm_serving_found *a, sm_error *err) {
     if (!a->q->one) sm_report_heading(r, "Most tokens per chip");
     plan_line(r, a);
     speed_lines(r, a);
@@ -276,19 +289,10 @@ static void best_page(sm_report *r, const sm_serving_found *a) {
     sm_report_bar(r, "Memory of the fullest chip", "B", a->best->memory.capacity,
                   sizeof parts / sizeof *parts, parts);
     if (a->longest >= 1.0) room_line(r, a);
-    sm_serve_runners_page(r, a);
+    sm_status status = sm_serve_runners_page(r, a, err);
     if (a->batch) batches_page(r, a);
-    if (!a->detail) return;
-    if (a->detail->turn_kv_context > 0)
-        sm_report_text(r, "The cache takes as long as the weights from a context of %s tokens.",
-                       sm_show_number(r, a->detail->turn_kv_context));
-    if (a->detail->turn_kv_batch > 0)
-        sm_report_text(r, "At this context it does so from a batch of %s.",
-                       sm_show_number(r, a->detail->turn_kv_batch));
-    if (a->detail->turn_compute_batch > 0)
-        sm_report_text(r, "Matmuls become compute bound from a batch of %s.",
-                       sm_show_number(r, a->detail->turn_compute_batch));
-    if (a->detail->advice[0]) sm_report_text(r, "What would help most: %s.", a->detail->advice);
+    if (a->detail) turns_lines(r, a->detail);
+    return status;
 }
 
 /* ---- beyond one replica ---- */
@@ -446,17 +450,18 @@ void sm_serve_job_page(sm_report *r, const sm_serve_asked *q, const char *on, co
     if (q->padding > 0) sm_padding_note(r, &q->search.fixed, model, job->model, q->padding);
 }
 
-void sm_serve_page(sm_report *r, const sm_serving_found *a) {
+sm_status sm_serve_page(sm_report *r, const sm_serving_found *a, sm_error *err) {
     sm_serve_job_page(r, a->q, a->q->in.system->text, a->q->dtype_words[2]);
     sm_units_note(r, &a->q->in.system->chip, a->q->job.dtypes.compute);
     if (!a->best) {
         sm_report_text(r, "%s", sm_serve_reason(r, a));
-        return;
+        return SM_OK;
     }
     if (!a->q->one) frontier_page(r, a);
     shares_page(r, a->q);
-    best_page(r, a);
+    sm_status status = best_page(r, a, err);
     if (a->pools) pools_page(r, a);
     if (a->fleet) fleet_page(r, a);
     if (!a->q->one) sm_serve_search_page(r, a->result);
+    return status;
 }
