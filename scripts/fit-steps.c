@@ -74,7 +74,7 @@ typedef struct step {
     int cell, source, model, fold[FOLD_KINDS];
     double weight, log_measured;
     double log_params, far; /* of the model; how far from the nearest of its chip in SIZE_OUT */
-    bool large, masked, after;
+    bool large, masked, after, experts;
     double at, slope[PARAMETERS]; /* residual, and its derivatives by what its cell has */
     double own[FOLD_KINDS], usual[FOLD_KINDS]; /* log expected / measured */
     double log_work;                           /* FLOPs of a chip, causal attention */
@@ -252,7 +252,6 @@ static void predict(fit *f, fold_kind kind, int fold) {
 static bool same_chip(const fit *f, const step *a, const step *b) {
     return f->h.cell[a->cell].group[CHIP] == f->h.cell[b->cell].group[CHIP];
 }
-static bool has_experts(const step *s) { return s->row->of.training.model.experts > 0; }
 /* Models of a fold are within a factor of two of one another, those that stay without beyond FAR of
  * its first. */
 #define FAR 8.0
@@ -263,7 +262,7 @@ static bool is_left_out(const fit *f, fold_kind kind, const step *first, const s
     switch (kind) {
     case EXPERTS_OUT:
         return s->source == first->source ||
-               (same_chip(f, s, first) && has_experts(s) == has_experts(first));
+               (same_chip(f, s, first) && s->experts == first->experts);
     case SIZE_OUT:
         return s->source == first->source ||
                (same_chip(f, s, first) && fabs(s->log_params - first->log_params) < log(FAR));
@@ -412,7 +411,7 @@ static void fold_of(fit *f, step *s) {
     snprintf(key, sizeof key, "%d", s->source);
     s->fold[SOURCE_OUT] = name_index(&f->h, &f->fold[SOURCE_OUT], key);
     s->fold[MODEL_OUT] = s->model % MODEL_FOLDS;
-    snprintf(key, sizeof key, "%d %d %d", s->source, chip, has_experts(s));
+    snprintf(key, sizeof key, "%d %d %d", s->source, chip, s->experts);
     s->fold[EXPERTS_OUT] = name_index(&f->h, &f->fold[EXPERTS_OUT], key);
     snprintf(key, sizeof key, "%d %d %d", s->source, chip, size_of(s));
     s->fold[SIZE_OUT] = name_index(&f->h, &f->fold[SIZE_OUT], key);
@@ -436,6 +435,7 @@ static void add_row(fit *f, sm_truth_cases *cases, const sm_truth_row *row, doub
     s.weight = strcmp(row->of.training.quality, "B") == 0 ? 0.5 : 1.0;
     const sm_model *m = sm_truth_case_model(s.c);
     s.log_params = m ? log(sm_model_params(m).total) : NAN;
+    s.experts = m && sm_model_has_experts(m);
     for (int k = 0; k < FOLD_KINDS; k++) s.fold[k] = -1;
     if (!s.after) fold_of(f, &s);
     for (int k = 0; k < FOLD_KINDS; k++) s.own[k] = s.usual[k] = NAN;
@@ -502,7 +502,7 @@ static double other_three_of(const step *s, fold_kind kind) { return (void)kind,
 static bool is_a(const step *s) {
     return s->large && strcmp(s->row->of.training.quality, "A") == 0;
 }
-static bool is_sparse(const step *s) { return is_a(s) && s->row->of.training.model.experts > 0; }
+static bool is_sparse(const step *s) { return is_a(s) && s->experts; }
 static bool is_large(const step *s) { return s->large; }
 
 static double error_of(const step *s, residual_at of, fold_kind kind) {
@@ -539,7 +539,8 @@ static double cell_median(fit *f, residual_at of, fold_kind kind) {
 
 /* The q-quantile of log measured / expected, n rows of a source counting as n^(3/4), as calibrate
  * counts rows of one width. Of quality A and B, and of those that came after the fit: whoever asks
- * is no source of the fit, and what B lacks (clocks, loaders of data) he rarely knows either. */
+ * is no source of the fit, and what B lacks (clocks, loaders of data) he rarely knows either.
+ * Mixtures of experts, of which steps vary twice as much as of dense models, and these apart. */
 static bool teaches_interval(const step *s) {
     return (s->large || s->after) && strcmp(s->row->of.training.quality, "C") != 0;
 }
@@ -550,7 +551,8 @@ static int by_value(const void *a, const void *b) {
     const weighed *x = a, *y = b;
     return (x->value > y->value) - (x->value < y->value);
 }
-static double balanced_quantile(fit *f, residual_at of, fold_kind kind, int without, double q) {
+static double balanced_quantile(fit *f, residual_at of, fold_kind kind, int without, bool experts,
+                                double q) {
     weighed *w = fit_array(&f->h, f->n, sizeof *w);
     int rows[MOST_NAMES] = {0};
     double total = 0.0, below = 0.0;
@@ -558,7 +560,9 @@ static double balanced_quantile(fit *f, residual_at of, fold_kind kind, int with
     for (size_t k = 0; k < f->n; k++) rows[f->step[k].source] += teaches_interval(&f->step[k]);
     for (size_t k = 0; k < f->n; k++) {
         const step *s = &f->step[k];
-        if (!teaches_interval(s) || s->source == without || !isfinite(of(s, kind))) continue;
+        if (!teaches_interval(s) || s->experts != experts || s->source == without ||
+            !isfinite(of(s, kind)))
+            continue;
         w[n] = (weighed){-of(s, kind), pow(rows[s->source], -0.25)};
         total += w[n++].weight;
     }
@@ -591,24 +595,28 @@ static bool is_beyond(const fit *f, const step *s) {
            t->model.layers > high.layers || (t->model.experts > 0 && !high.experts);
 }
 
-/* The share of rows of quality A, of those within or beyond the range of other sources, inside the
- * interval that the other sources teach, which is BEYOND as wide for the latter. */
+/* The share of rows (of quality A), of those within or beyond the range of other sources, inside
+ * the interval that the other sources teach, which is BEYOND as wide for the latter. */
 #define BEYOND 1.3
 /* Two releases of one software differ by so much on one configuration, in the median. */
 #define NOISE 1.037
-static double coverage(fit *f, residual_at of, fold_kind kind, bool within, bool beyond) {
+static double coverage(fit *f, bool (*is)(const step *), residual_at of, fold_kind kind,
+                       bool within, bool beyond) {
     size_t inside = 0, n = 0;
     for (int s = 0; s < f->sources.n; s++) {
-        double low = balanced_quantile(f, of, kind, s, 0.1);
-        double high = balanced_quantile(f, of, kind, s, 0.9);
+        double low[2], high[2]; /* dense models and mixtures of experts */
+        for (int e = 0; e < 2; e++) {
+            low[e] = balanced_quantile(f, of, kind, s, e, 0.1);
+            high[e] = balanced_quantile(f, of, kind, s, e, 0.9);
+        }
         for (size_t i = 0; i < f->n; i++) {
             const step *at = &f->step[i];
-            if (at->source != s || !is_a(at) || !isfinite(of(at, kind))) continue;
+            if (at->source != s || !is(at) || !isfinite(of(at, kind))) continue;
             bool far = kind == SOURCE_OUT && is_beyond(f, at);
             if (far ? !beyond : !within) continue;
             double wider = far ? BEYOND : 1.0, r = -of(at, kind);
             n++;
-            inside += r >= low * wider && r <= high * wider;
+            inside += r >= low[at->experts] * wider && r <= high[at->experts] * wider;
         }
     }
     return n ? (double)inside / (double)n : NAN;
@@ -782,7 +790,7 @@ static void table(fit *f) {
         {"the same, one factor from 3 rows of other models", other_three_of, SOURCE_OUT},
         {"a peer: one FLOP/s a chip, source left out", one_rate_of, SOURCE_OUT}};
     printf("constants,rows,median,cell median,p90,coverage,within range,beyond,experts "
-           "median,experts p90,tau,tau apart\n");
+           "median,experts p90,tau,tau apart,experts coverage\n");
     three_rows(f);
     one_rates(f);
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
@@ -792,13 +800,13 @@ static void table(fit *f) {
         size_t rows = 0;
         for (size_t k = 0; k < f->n; k++)
             rows += is_a(&f->step[k]) && isfinite(of(&f->step[k], kind));
-        printf("\"%s\",%zu,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.3f,%.3f\n", columns[i].name,
-               rows, quantile_of(f, is_a, of, kind, 0.5), cell_median(f, of, kind),
-               quantile_of(f, is_a, of, kind, 0.9), coverage(f, of, kind, true, true),
-               coverage(f, of, kind, true, false), coverage(f, of, kind, false, true),
+        printf("\"%s\",%zu,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.3f,%.3f,%.4f\n",
+               columns[i].name, rows, quantile_of(f, is_a, of, kind, 0.5), cell_median(f, of, kind),
+               quantile_of(f, is_a, of, kind, 0.9), coverage(f, is_a, of, kind, true, true),
+               coverage(f, is_a, of, kind, true, false), coverage(f, is_a, of, kind, false, true),
                quantile_of(f, is_sparse, of, kind, 0.5), quantile_of(f, is_sparse, of, kind, 0.9),
-               all ? median_tau(f, of, kind, 1.0) : NAN,
-               all ? median_tau(f, of, kind, NOISE) : NAN);
+               all ? median_tau(f, of, kind, 1.0) : NAN, all ? median_tau(f, of, kind, NOISE) : NAN,
+               coverage(f, is_sparse, of, kind, true, true));
     }
     printf("all large rows,%.4f,%.4f\n", quantile_of(f, is_large, usual_of, SOURCE_OUT, 0.5),
            quantile_of(f, is_large, own_of, SOURCE_OUT, 0.5));
@@ -929,7 +937,16 @@ static const char *range_text(fit *f, const extent *e) {
     return sm_arena_printf(f->h.arena, "%s%s", out, e->experts ? "; experts" : "");
 }
 
-static int sources_in(const fit *f) { return f->sources.n; }
+static int sources_teaching(const fit *f, bool experts) {
+    bool seen[MOST_NAMES] = {false};
+    int n = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        const step *s = &f->step[i];
+        if (teaches_interval(s) && s->experts == experts)
+            n += !seen[s->source], seen[s->source] = 1;
+    }
+    return n;
+}
 
 static void write_section(fit *f, FILE *out, const cell *c, bool usual) {
     residual_at of = usual ? usual_of : own_of;
@@ -937,10 +954,12 @@ static void write_section(fit *f, FILE *out, const cell *c, bool usual) {
     sm_calibration k = constants_of(f, c, usual ? FAMILY : LEVELS);
     round_constants(&k);
     memset(k.interval, 0, sizeof k.interval);
-    k.interval[SM_REGIME_step].lowest = rounded(exp(balanced_quantile(f, of, SOURCE_OUT, -1, 0.1)));
-    k.interval[SM_REGIME_step].highest =
-        rounded(exp(balanced_quantile(f, of, SOURCE_OUT, -1, 0.9)));
-    k.interval[SM_REGIME_step].n = sources_in(f);
+    for (int i = 0; i < 2; i++) {
+        sm_regime regime = i ? SM_REGIME_experts : SM_REGIME_step;
+        k.interval[regime].lowest = rounded(exp(balanced_quantile(f, of, SOURCE_OUT, -1, i, 0.1)));
+        k.interval[regime].highest = rounded(exp(balanced_quantile(f, of, SOURCE_OUT, -1, i, 0.9)));
+        k.interval[regime].n = sources_teaching(f, i);
+    }
     k.chip = constants_name(c->chip);
     k.software = usual ? "default" : c->software;
     k.fitted = usual ? identified(&f->h, c, CHIP, CHIP) : identified(&f->h, c, SOFTWARE, BOTH);

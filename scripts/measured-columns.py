@@ -182,7 +182,9 @@ def set_training_model(row, out):
     if "every 2nd layer" in notes and number(row, "model.n_experts") > 0:
         out["model.moe_every"] = 2
     if "Mamba" in notes:
-        out["model.not_modelled"] = "a hybrid with Mamba layers"
+        nano = "Nano" in row.get("model.name", "")
+        out["model.not_modelled"] = ("a hybrid whose mixtures run again whole" if nano
+                                     else "predicting steps (MTP) of a hybrid")
 
 
 # ---- the machine ----

@@ -102,6 +102,21 @@ static void a_sequence_not_stated_is_what_is_missing(void **state) {
     assert_string_equal(predicted(&row).unknown, "seq_len not stated");
 }
 
+/* Whose name is of the catalogue has the sizes that the catalogue says: its interval is as wide. */
+static void a_name_of_the_catalogue_is_as_near_as_stated_sizes(void **state) {
+    sm_truth_row stated = a_row("torchtitan Llama 3.1 benchmarks"), named = stated;
+    sm_training_row *r = &named.of.training;
+    r->plan = stated.of.training.plan = "fsdp=8,microbatch=2,zero=3";
+    memset(&r->model, 0, sizeof r->model);
+    r->model.name = "llama-3.1-8b", r->model.notes = "", r->model.params_b = NAN;
+    sm_prediction of_stated = predicted(&stated), of_named = predicted(&named);
+    assert_true(fabs(of_named.expected_s / of_stated.expected_s - 1) < 1e-3);
+    assert_true(fabs(of_named.low_s / of_named.expected_s -
+                     of_stated.low_s / of_stated.expected_s) < 1e-12);
+    assert_true(fabs(of_named.high_s / of_named.expected_s -
+                     of_stated.high_s / of_stated.expected_s) < 1e-12);
+}
+
 static void degrees_beyond_the_devices_are_refused(void **state) {
     sm_truth_row row = a_row("AMD Primus tech blogs");
     row.of.training.tp = row.of.training.cp = row.of.training.pp = row.of.training.vp = 2000000000;
@@ -118,6 +133,7 @@ int main(void) {
         cmocka_unit_test(fine_tuning_of_all_weights_is_predicted),
         cmocka_unit_test(chunks_of_embedding_and_head_hold_no_layer),
         cmocka_unit_test(degrees_beyond_the_devices_are_refused),
+        cmocka_unit_test(a_name_of_the_catalogue_is_as_near_as_stated_sizes),
         cmocka_unit_test(a_sequence_not_stated_is_what_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

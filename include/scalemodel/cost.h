@@ -154,6 +154,7 @@ typedef enum sm_constant {
     X(memory, "memory-bound op")                                                                   \
     X(collective, "collective")                                                                    \
     X(step, "training step")                                                                       \
+    X(experts, "training step of experts")                                                         \
     X(peak, "peak memory")                                                                         \
     X(prefill, "prefill") X(decode, "decode") X(throughput, "serving throughput")
 typedef enum sm_regime {
@@ -268,8 +269,8 @@ typedef struct sm_step_sizes {
  * experts", written to out; "" where nothing does or no range is told. */
 void sm_calibration_outside(const sm_calibration *c, const sm_step_sizes *step, char *out,
                             size_t size);
-/* The 80 % interval of the seconds of a step: sm_calibration_interval, half as wide again on the
- * logarithm for steps beyond the range. */
+/* The 80 % interval of the seconds of a step: sm_calibration_interval, that of experts where one
+ * was learned, 1.3 times as wide on the logarithm for steps beyond the range. */
 void sm_calibration_step_interval(const sm_calibration *c, const sm_chip *chip,
                                   const sm_step_sizes *step, double expected, double *low,
                                   double *high);

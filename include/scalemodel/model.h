@@ -69,6 +69,12 @@ typedef struct sm_model {
     int lines_of[SM_MAX_LAYER_KINDS + SM_MAX_OUTSIDE];
 } sm_model;
 
+static inline bool sm_model_has_experts(const sm_model *m) {
+    bool any = false;
+    for (int k = 0; k < m->kinds; k++) any |= m->kind[k].E > 0;
+    return any;
+}
+
 /* Do pieces stand between layers, which others read: another stack, tables? */
 static inline bool sm_model_stacked(const sm_model *m) {
     for (int i = 1; i < m->outside - 1; i++)

@@ -315,6 +315,12 @@ static inline double sm_size_at(const sm_size *size, const sm_degrees *degrees,
     return x;
 }
 
+/* The sizes of a step, to hold against the range of the constants. */
+static inline sm_step_sizes sm_step_sizes_of(const sm_model *m, double chips, double sequence) {
+    sm_step_sizes of = {chips, sequence, (double)m->D, (double)m->L, sm_model_has_experts(m)};
+    return of;
+}
+
 /* ---- what a row of a program's table of work costs ---- */
 /* Its sizes on one chip: those that its kind is priced by. */
 typedef struct sm_work_sizes {

@@ -22,15 +22,15 @@ typedef struct bounds {
 /* Of measured / expected where nothing was learned. Honest sources of one kernel on one chip differ
  * by 10 to 20 %, collectives by more; a step averages over many operations. */
 static const bounds usual[SM_REGIME_COUNT] = {
-    [SM_REGIME_matmul] = {0.80, 1.35},     [SM_REGIME_attention] = {0.75, 1.45},
-    [SM_REGIME_memory] = {0.75, 1.40},     [SM_REGIME_collective] = {0.65, 1.60},
-    [SM_REGIME_step] = {0.80, 1.30},       [SM_REGIME_peak] = {0.90, 1.10},
-    [SM_REGIME_prefill] = {0.70, 1.50},    [SM_REGIME_decode] = {0.65, 1.60},
-    [SM_REGIME_throughput] = {0.65, 1.60},
+    [SM_REGIME_matmul] = {0.80, 1.35}, [SM_REGIME_attention] = {0.75, 1.45},
+    [SM_REGIME_memory] = {0.75, 1.40}, [SM_REGIME_collective] = {0.65, 1.60},
+    [SM_REGIME_step] = {0.80, 1.30},   [SM_REGIME_experts] = {0.75, 1.40},
+    [SM_REGIME_peak] = {0.90, 1.10},   [SM_REGIME_prefill] = {0.70, 1.50},
+    [SM_REGIME_decode] = {0.65, 1.60}, [SM_REGIME_throughput] = {0.65, 1.60},
 };
 
 static double blend(double learned, int n, double before) {
-    return (n * log(learned) + PRIOR_ROWS * log(before)) / (n + PRIOR_ROWS);
+    return n ? (n * log(learned) + PRIOR_ROWS * log(before)) / (n + PRIOR_ROWS) : log(before);
 }
 
 /* Wider by an independent factor; a bound on the far side of 1 comes to lie at 1 first. */
@@ -43,11 +43,8 @@ static double widen(double log_bound, double side) {
 void sm_calibration_interval(const sm_calibration *c, const sm_chip *chip, sm_regime regime,
                              double expected, double *low, double *high) {
     int n = c->interval[regime].n;
-    double lowest = log(usual[regime].lowest), highest = log(usual[regime].highest);
-    if (n > 0) {
-        lowest = blend(c->interval[regime].lowest, n, usual[regime].lowest);
-        highest = blend(c->interval[regime].highest, n, usual[regime].highest);
-    }
+    double lowest = blend(c->interval[regime].lowest, n, usual[regime].lowest);
+    double highest = blend(c->interval[regime].highest, n, usual[regime].highest);
     if (regime != SM_REGIME_peak && !sm_calibration_is_own(c, chip)) {
         lowest = widen(lowest, -1.0);
         highest = widen(highest, 1.0);
@@ -111,7 +108,9 @@ void sm_calibration_step_interval(const sm_calibration *c, const sm_chip *chip,
                                   const sm_step_sizes *step, double expected, double *low,
                                   double *high) {
     char beyond[80];
-    sm_calibration_interval(c, chip, SM_REGIME_step, expected, low, high);
+    const bool apart = step->experts && c->interval[SM_REGIME_experts].n > 0;
+    sm_calibration_interval(c, chip, apart ? SM_REGIME_experts : SM_REGIME_step, expected, low,
+                            high);
     sm_calibration_outside(c, step, beyond, sizeof beyond);
     if (!beyond[0] || !(expected > 0.0)) return;
     *low = expected * pow(*low / expected, BEYOND);

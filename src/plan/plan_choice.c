@@ -3,12 +3,6 @@
  * its idle value. */
 #include "plan_row.h"
 
-bool plan_has_experts(const sm_model *model) {
-    bool any = false;
-    for (int k = 0; k < model->kinds; k++) any |= model->kind[k].E > 0;
-    return any;
-}
-
 /* Chips of serving that hold no KV heads of their own: those of fsdp under stationary weights, of
  * tensor beyond the heads, and with latent attention all of tensor. */
 bool plan_has_spare_chips(const sm_plan *plan, const sm_model *model) {
@@ -35,7 +29,7 @@ static bool each_from(const walk *w, sm_plan *plan, int key) {
     const plan_row *row = plan_row_of((sm_plan_key)key);
     bool given = sm_plan_given(w->fixed, (sm_plan_key)key);
     bool means = plan_spreads(plan, row->matters) &&
-                 (!row->experts || plan_has_experts(w->model)) &&
+                 (!row->experts || sm_model_has_experts(w->model)) &&
                  (!row->means || row->means(plan, w->model));
     if (given || !means) {
         plan_set_value(plan, row,

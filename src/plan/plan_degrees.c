@@ -166,7 +166,7 @@ const char *sm_plan_refuse(const sm_plan *p, const sm_model *m, char *room, size
                plan_row_of(SM_PLAN_PARAMETERS)->key.words.word[p->parameters]);
     if (p->parameters == SM_STORED_FP8 && p->dtype != SM_FP8)
         REFUSE("parameters=fp8 feed matmuls in fp8: dtype=fp8");
-    if (p->expert > 1 && !plan_has_experts(m))
+    if (p->expert > 1 && !sm_model_has_experts(m))
         REFUSE("expert=%d, but this model has no experts", p->expert);
     if (p->pipeline > m->L) REFUSE("pipeline=%d, but the model has %d layers", p->pipeline, m->L);
     return NULL;
@@ -232,7 +232,7 @@ void sm_plan_settle(sm_plan *plan, const sm_model *model) {
         bool idle = (row->matters && !plan_spreads(plan, row->matters)) ||
                     (row->means && plan->use == SM_PLAN_SERVING && !row->means(plan, model));
         bool word = row->key.value == SM_PLAN_VALUE_WORD;
-        if ((word && idle) || (row->experts && !plan_has_experts(model)))
+        if ((word && idle) || (row->experts && !sm_model_has_experts(model)))
             plan_set_value(plan, row, row->idle);
     }
     if (plan->zero == 3 && !sm_plan_shards_weights(plan)) plan->zero = 2;

@@ -34,7 +34,6 @@ void plan_set_value(sm_plan *plan, const plan_row *row, int value);
 void plan_settle_values(sm_plan *plan);
 /* Do all degrees of the mask exceed 1? */
 bool plan_spreads(const sm_plan *plan, unsigned degrees);
-bool plan_has_experts(const sm_model *model);
 bool plan_has_spare_chips(const sm_plan *plan, const sm_model *model);
 /* Read a layout, which has at most SM_PLAN_LAYOUT_TEXT - 1 letters as it is kept; "even" is "". */
 sm_status plan_layout_read(const sm_source *source, sm_span value, char *out, sm_error *err);

@@ -40,7 +40,7 @@ uint64_t sm_plan_keys_for(const sm_plan *plan, const sm_model *model) {
     for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
         const plan_row *row = plan_row_of((sm_plan_key)key);
         bool means = !row->means || plan->use != SM_PLAN_SERVING || row->means(plan, model);
-        if (means && (!row->experts || plan_has_experts(model))) keys |= 1ull << key;
+        if (means && (!row->experts || sm_model_has_experts(model))) keys |= 1ull << key;
     }
     return keys;
 }

@@ -140,11 +140,8 @@ static void predict(sm_truth_case *c, const sm_calibration *calibration, sm_pred
         return;
     }
     const sm_training_row *t = &c->row->of.training;
-    const sm_step_sizes step = {.chips = t->chips,
-                                .sequence = t->seq_len,
-                                .d_model = t->model.d_model,
-                                .layers = t->model.layers,
-                                .experts = t->model.experts > 0};
+    /* of the model: a row may state no more of it than its name in the catalogue */
+    const sm_step_sizes step = sm_step_sizes_of(sm_truth_case_model(c), t->chips, t->seq_len);
     sm_calibration_step_interval(out->calibration, c->chip, &step, out->expected_s, &out->low_s,
                                  &out->high_s);
 }

@@ -555,12 +555,13 @@ static bool learn_interval(fit_problem *f, const double *residual, sm_truth_kind
         f->counted[n++] = (sm_counted){-residual[i], rows_of(&f->row[i])};
         rows += rows_of(&f->row[i]);
     }
-    if (of_kind > 0)
-        c->interval[truth_regime(kind)].n = 0; /* what was learned with other constants */
+    const sm_regime regime = truth_regime(kind);
+    if (of_kind > 0) c->interval[regime].n = 0; /* what was learned with other constants */
+    if (of_kind > 0 && regime == SM_REGIME_step) c->interval[SM_REGIME_experts].n = 0;
     if (rows < FEWEST) return false;
-    c->interval[truth_regime(kind)].lowest = rounded(exp(foreseen(f->counted, n, rows, 0.1)));
-    c->interval[truth_regime(kind)].highest = rounded(exp(foreseen(f->counted, n, rows, 0.9)));
-    c->interval[truth_regime(kind)].n = (int)rows;
+    c->interval[regime].lowest = rounded(exp(foreseen(f->counted, n, rows, 0.1)));
+    c->interval[regime].highest = rounded(exp(foreseen(f->counted, n, rows, 0.9)));
+    c->interval[regime].n = (int)rows;
     return true;
 }
 

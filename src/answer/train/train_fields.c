@@ -76,7 +76,7 @@ void sm_train_plan_data(sm_report *r, sm_data *object, const sm_train_asked *q,
     sm_data *step = sm_put_object(r, object, "step_time_s");
     sm_put(r, step, "lower|expected|upper", p->lower_s, p->expected_s, p->upper_s);
     sm_put(r, sm_put_array(r, step, "interval"), NULL, ends.low, ends.high);
-    const sm_step_sizes sizes = sm_sizes_of_step(q, p);
+    const sm_step_sizes sizes = sm_step_sizes_of(q->in.model, p->chips, q->job.seq);
     char beyond[80];
     sm_calibration_outside(q->in.calibration, &sizes, beyond, sizeof beyond);
     sm_put(r, step, "beyond_constants", beyond);

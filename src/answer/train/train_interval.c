@@ -4,15 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-sm_step_sizes sm_sizes_of_step(const sm_train_asked *q, const sm_price_of_plan *price) {
-    const sm_model *m = q->in.model;
-    return (sm_step_sizes){.chips = price->chips,
-                           .sequence = q->job.seq,
-                           .d_model = m->D,
-                           .layers = m->L,
-                           .experts = m->kind[m->layer[m->L - 1]].E > 0};
-}
-
 sm_evidence_near sm_train_evidence(const sm_train_asked *q, const sm_plan_shown *shown,
                                    double sequences, sm_evidence_asked *asked) {
     const sm_calibration *c = q->in.calibration;
@@ -40,7 +31,7 @@ bool sm_train_is_unmeasured(const sm_train_asked *q) {
 /* No step is faster than its lower bound, whatever the constants are wrong by. An expectation below
  * it is a defect of the constants, which the page says (sm_bound_note). */
 sm_ends sm_step_interval(const sm_train_asked *q, const sm_price_of_plan *price) {
-    const sm_step_sizes step = sm_sizes_of_step(q, price);
+    const sm_step_sizes step = sm_step_sizes_of(q->in.model, price->chips, q->job.seq);
     sm_ends i;
     sm_calibration_step_interval(q->in.calibration, &q->system->chip, &step, price->expected_s,
                                  &i.low, &i.high);

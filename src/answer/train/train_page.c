@@ -95,7 +95,7 @@ static void run_rows(sm_report *r, sm_table *table, const sm_train_asked *q,
 /* Which constants the expectation rests on, from what, and what of the question lies beyond it. */
 static void constants_line(sm_report *r, const sm_train_asked *q, const sm_price_of_plan *price) {
     const sm_calibration *c = q->in.calibration;
-    const sm_step_sizes step = sm_sizes_of_step(q, price);
+    const sm_step_sizes step = sm_step_sizes_of(q->in.model, price->chips, q->job.seq);
     char beyond[80];
     if (!c->range || !*c->range || !(c->interval[SM_REGIME_step].n > 0)) return;
     sm_calibration_outside(c, &step, beyond, sizeof beyond);

@@ -6,7 +6,7 @@ enum { MOST_SOFTWARES = 64 };
 static void software_row(sm_report *r, const sm_listing *list, const sm_train_asked *q,
                          const sm_price_of_plan *price) {
     const sm_calibration *c = q->in.calibration;
-    const sm_step_sizes step = sm_sizes_of_step(q, price);
+    const sm_step_sizes step = sm_step_sizes_of(q->in.model, price->chips, q->job.seq);
     sm_ends ends = sm_step_interval(q, price);
     char beyond[80];
     sm_calibration_outside(c, &step, beyond, sizeof beyond);
