@@ -48,6 +48,23 @@ static sm_status reduce(sm_communicator *c, void *context, sm_error *err) {
     return SM_OK;
 }
 
+/* In order of rank to the last bit, of little and of much, whatever divides it. */
+static sm_status add_in_order(sm_communicator *c, void *context, sm_error *err) {
+    (void)context;
+    static const size_t counts[] = {0, 1, 17, 4096, 4097, 10001};
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+        float all[10001];
+        for (size_t i = 0; i < counts[k]; i++) all[i] = 1 / (float)(3 + 7 * i + (size_t)c->rank);
+        TRY(sm_run_all_reduce(c, all, counts[k], SM_ELEMENT_F32, err));
+        for (size_t i = 0; i < counts[k]; i++) {
+            float sum = 1 / (float)(3 + 7 * i);
+            for (size_t r = 1; r < (size_t)c->size; r++) sum += 1 / (float)(3 + 7 * i + r);
+            DEMAND(all[i] == sum);
+        }
+    }
+    return SM_OK;
+}
+
 static sm_status exchange(sm_communicator *c, void *context, sm_error *err) {
     (void)context;
     int32_t send[16 * COUNT], recv[16 * COUNT], told[COUNT];
@@ -112,7 +129,9 @@ static void run_all(sm_rank_body body) {
 }
 
 static void all_gather_puts_blocks_in_order(void **state) { (void)state, run_all(gather); }
-static void reductions_add_over_the_ranks(void **state) { (void)state, run_all(reduce); }
+static void reductions_add_over_the_ranks(void **state) {
+    (void)state, run_all(reduce), run_all(add_in_order);
+}
 static void blocks_are_exchanged_and_told(void **state) { (void)state, run_all(exchange); }
 static void rings_turn(void **state) { (void)state, run_all(ring); }
 static void groups_split_and_end_apart(void **state) { (void)state, run_all(part); }

@@ -237,6 +237,35 @@ static void what_is_no_number_stays_none(void **state) {
         }
 }
 
+/* A row times a matrix has the same bits alone as among others, whatever is left of rows and
+ * columns. */
+static void a_row_alone_is_as_among_others(void **state) {
+    enum { MOST = 8, K = 21, N = 530 };
+    static float x[MOST * K], single[K * N], alone[N], among[MOST * N];
+    static uint16_t half[K * N];
+    sm_rng rng = {5};
+    for (size_t i = 0; i < MOST * K; i++) x[i] = (float)sm_rng_unit(&rng) - 0.5F;
+    for (size_t i = 0; i < K * N; i++) single[i] = (float)sm_rng_unit(&rng) - 0.5F;
+    sm_elements_write(SM_ELEMENT_BF16, half, 0, K * N, single);
+    for (size_t k = 1; k <= K; k++)
+        for (size_t m = 2; m <= MOST; m++)
+            for (int packed = 0; packed < 2; packed++) {
+                const sm_local_block w = {.element = packed ? SM_ELEMENT_BF16 : SM_ELEMENT_F32,
+                                          .rank = 2,
+                                          .size = {k, N},
+                                          .data = packed ? (void *)half : (void *)single};
+                sm_few_rows f = {.x = x, .y = among, .m = m, .k = k, .n = N, .apart = N, .lead = N};
+                memset(among, 0, sizeof among);
+                sm_local_block_add_product(&w, &f);
+                for (size_t i = 0; i < m; i++) {
+                    memset(alone, 0, sizeof alone);
+                    f.m = 1, f.x = x + i * k, f.y = alone;
+                    sm_local_block_add_product(&w, &f);
+                    assert_memory_equal(alone, among + i * N, sizeof alone);
+                }
+            }
+}
+
 /* Small whole numbers times powers of two: whatever the order of the sums, they are exact, so that
  * the product must be that of the numbers in single precision to the last bit. */
 static void products_of_scaled_numbers_are_exact(void **state) {
@@ -338,6 +367,7 @@ int main(void) {
         cmocka_unit_test(every_value_is_kept),
         cmocka_unit_test(numbers_go_to_the_nearest),
         cmocka_unit_test(what_is_no_number_stays_none),
+        cmocka_unit_test(a_row_alone_is_as_among_others),
         cmocka_unit_test(products_of_scaled_numbers_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,6 +84,7 @@ typedef struct served {
     int gone;         /* this client leaves; -1: none */
     const char *stop; /* of all */
     int left;
+    double broadcasts; /* to all ranks, of the first */
 } served;
 
 static double no_time(void *context, double n, double cached, double prefill, double attended) {
@@ -151,7 +152,9 @@ static sm_status serve(sm_communicator *world, void *context, sm_error *err) {
                                   .load = load,
                                   .open = ask_all,
                                   .context = s};
-    return serve_engine_run(&job, world, &s->result, err);
+    sm_status status = serve_engine_run(&job, world, &s->result, err);
+    if (world->rank == 0) s->broadcasts = world->traffic.calls[SM_BROADCAST];
+    return status;
 }
 
 static void make(served *s, const kept *k, const sm_train_setup *trained, const char *plan,
@@ -181,7 +184,7 @@ static void make(served *s, const kept *k, const sm_train_setup *trained, const 
     s->options.replicas = groups;
     s->options.most_batch = 5;
     s->options.chunk_tokens = 11;
-    s->options.prefill_tokens = 20;
+    s->options.prefill_tokens = 40;
     s->options.page_tokens = PAGE;
     s->options.prefix_cache = caches;
 }
@@ -196,6 +199,12 @@ static void run(served *s, const char *plan) {
         if (s->client[i].q) serve_desk_leave(&s->desk, s->client[i].q);
     assert_int_equal(s->desk.open, 0);
     serve_desk_finish(&s->desk);
+}
+
+static double steps_of(const served *s) {
+    double n = 0;
+    for (int i = 0; i < SERVE_STEPS; i++) n += s->result.steps[i].n;
+    return n;
 }
 
 static void expect_texts(const served *s, const alone *a, const char *plan) {
@@ -216,7 +225,7 @@ static void texts_are_those_of_each_alone(void **state) {
     static alone a;
     static served s;
     sm_error err = {.status = SM_OK};
-    double preemptions = 0, cached = 0;
+    double preemptions = 0, cached = 0, followed = 0;
     for (int kind = 0; kind < TRAIN_KINDS; kind++) {
         sm_model model = train_model((train_kind)kind, 2);
         sm_train_setup trained = train_setup_of(&model);
@@ -237,10 +246,11 @@ static void texts_are_those_of_each_alone(void **state) {
                 expect_texts(&s, &a, plans[p]);
                 preemptions += s.result.counted.preemptions;
                 cached += s.result.counted.cached_tokens;
+                followed += s.broadcasts - steps_of(&s) - 1;
             }
         drop(&k);
     }
-    assert_true(preemptions > 0 && cached > 0);
+    assert_true(preemptions > 0 && cached > 0 && followed > 0); /* larger steps: in two */
 }
 
 /* States of scans lie in slots, attention beside them in pages. */
@@ -290,6 +300,7 @@ static void who_leaves_disturbs_nobody(void **state) {
     run(&s, "one leaves");
     expect_texts(&s, &a, "one leaves");
     assert_true(s.result.abandoned == 1);
+    assert_true(s.broadcasts == steps_of(&s) + 1); /* each step in one, and the end */
     /* A stop ends each where it first appears, and is not in what is given. */
     make(&s, &k, &trained, "", SM_POLICY_CHUNKED, 40, true);
     s.stop = " ";

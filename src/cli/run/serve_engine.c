@@ -6,7 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Of a step, from the first rank to all. */
+/* Of a step, from the first rank to all. So many bytes are always told, which hold the steps of a
+ * dozen sequences; the rest of a larger one follows. */
+enum { TOLD_FIRST = 2048 };
 typedef struct step_size {
     int64_t rows, scored, table; /* rows, scored: of each group; rows 0: the engine ends */
 } step_size;
@@ -14,18 +16,20 @@ typedef struct step_draw {
     double temperature;
     uint64_t seed, place, words;
     int64_t row; /* within its group */
-    int64_t who; /* on the first rank: the request, by its place among the running; -1 pads */
+    int64_t who; /* on the first rank: which of the running, from 1; 0 pads */
 } step_draw;
 
 /* A step in numbers, and as a generator takes it. */
 typedef struct step_room {
     step_size size;
-    size_t rows, scored, pages, scores; /* room for so many */
-    sm_arena *arena;                    /* of the arrays below */
-    int32_t *page;                      /* [groups x rows, table] */
-    step_draw *draw;                    /* [groups x scored] */
-    int32_t *token;                     /* [groups x rows] */
-    size_t *count, *position, *slot;    /* the same, one behind the other */
+    size_t bytes;                    /* that are told of it */
+    size_t most, scored;             /* room for so many bytes and scores */
+    sm_arena *arena;                 /* of the arrays below */
+    char *told;                      /* the size and, one behind the other: */
+    step_draw *draw;                 /* [groups x scored] */
+    size_t *count, *position, *slot; /* [groups x rows], each */
+    int32_t *token;                  /* the same */
+    int32_t *page;                   /* [groups x rows, table] */
     size_t *score;
     float *logit;  /* [groups x scored, V] */
     int32_t *made; /* [groups x scored] */
@@ -45,33 +49,58 @@ typedef struct serve_engine {
     serve_request **running; /* all that have not ended */
     size_t n, most;
     uint64_t secret;         /* ids of pages begin with it */
-    size_t *filled, *wanted; /* [groups]: rows and scores of the step */
+    size_t *filled, *wanted; /* [groups], one behind the other: rows and scores of the step */
 } serve_engine;
 
 /* ---- room ---- */
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Room for a step of this size; what was there is not kept. */
+/* What was told first is kept. */
+static sm_status more_room(serve_engine *e, size_t scored, sm_error *err) {
+    step_room r = e->room;
+    r.most = larger(larger(TOLD_FIRST, r.bytes), r.most);
+    r.scored = larger(scored, r.scored);
+    r.arena = sm_arena_new();
+    r.told = sm_arena_array(r.arena, r.most, sizeof *r.told);
+    r.score = sm_arena_array(r.arena, r.scored + 1, sizeof *r.score);
+    r.made = sm_arena_array(r.arena, r.scored + 1, sizeof *r.made);
+    r.logit = sm_arena_array(r.arena, r.scored * e->vocabulary + 1, sizeof *r.logit);
+    bool all = r.told && r.score && r.made && r.logit;
+    if (all && e->room.told) memcpy(r.told, e->room.told, TOLD_FIRST);
+    sm_arena_free(all ? e->room.arena : r.arena);
+    if (!all) return sm_fail_memory(err);
+    e->room = r;
+    return SM_OK;
+}
+
 static sm_status make_room(serve_engine *e, sm_error *err) {
     step_room *r = &e->room;
     size_t rows = e->groups * (size_t)r->size.rows, scored = e->groups * (size_t)r->size.scored;
-    size_t pages = rows * (size_t)r->size.table;
-    if (r->arena && rows <= r->rows && scored <= r->scored && pages <= r->pages) return SM_OK;
-    r->rows = larger(rows, r->rows);
-    r->scored = larger(scored, r->scored);
-    r->pages = larger(pages, r->pages);
-    sm_arena_free(r->arena);
-    r->arena = sm_arena_new();
-    r->token = sm_arena_array(r->arena, r->rows + 1, sizeof *r->token);
-    r->count = sm_arena_array(r->arena, 3 * r->rows + 1, sizeof *r->count);
-    r->draw = sm_arena_array(r->arena, r->scored + 1, sizeof *r->draw);
-    r->score = sm_arena_array(r->arena, r->scored + 1, sizeof *r->score);
-    r->made = sm_arena_array(r->arena, r->scored + 1, sizeof *r->made);
-    r->logit = sm_arena_array(r->arena, r->scored * e->vocabulary + 1, sizeof *r->logit);
-    r->page = sm_arena_array(r->arena, r->pages + 1, sizeof *r->page);
-    bool all = r->token && r->count && r->draw && r->score && r->made && r->logit && r->page;
-    return all ? SM_OK : sm_fail_memory(err);
+    size_t of_row = 3 * sizeof *r->count + sizeof *r->token;
+    r->bytes = sizeof r->size + scored * sizeof *r->draw +
+               rows * (of_row + (size_t)r->size.table * sizeof *r->page);
+    if (!r->told || r->bytes > r->most || scored > r->scored) {
+        sm_status status = more_room(e, scored, err);
+        if (status) return status;
+    }
+    r->draw = (step_draw *)(void *)(r->told + sizeof r->size);
+    r->count = (size_t *)(void *)(r->draw + scored);
+    r->position = r->count + rows;
+    r->slot = r->position + rows;
+    r->token = (int32_t *)(void *)(r->slot + rows);
+    r->page = r->token + rows;
+    return SM_OK;
+}
+
+/* A step of this size, of nothing but padding. */
+static sm_status lay_step(serve_engine *e, sm_error *err) {
+    step_room *r = &e->room;
+    sm_status status = make_room(e, err);
+    if (status) return status;
+    memset(r->told, 0, r->bytes);
+    memcpy(r->told, &r->size, sizeof r->size);
+    return SM_OK;
 }
 
 /* ---- requests, on the first rank ---- */
@@ -182,8 +211,7 @@ static int64_t rounded(size_t n) {
 
 static void measure_step(serve_engine *e, const sm_scheduled_step *s) {
     size_t rows = 1, scored = 1, table = 1;
-    memset(e->filled, 0, e->groups * sizeof *e->filled);
-    memset(e->wanted, 0, e->groups * sizeof *e->wanted);
+    memset(e->filled, 0, 2 * e->groups * sizeof *e->filled);
     for (size_t i = 0; i < s->n; i++) {
         const sm_scheduled *q = &s->sequence[i];
         size_t *filled = &e->filled[q->replica], *wanted = &e->wanted[q->replica];
@@ -215,44 +243,34 @@ static void fill_sequence(serve_engine *e, const sm_scheduled *s) {
                                                                .place = s->first + s->tokens,
                                                                .words = q->words,
                                                                .row = (int64_t)e->filled[group] - 1,
-                                                               .who = (int64_t)who};
+                                                               .who = (int64_t)who + 1};
 }
 
 static sm_status fill_step(serve_engine *e, const sm_scheduled_step *s, sm_error *err) {
-    step_room *r = &e->room;
     measure_step(e, s);
-    sm_status status = make_room(e, err);
+    sm_status status = lay_step(e, err);
     if (status) return status;
-    size_t rows = e->groups * (size_t)r->size.rows, scored = e->groups * (size_t)r->size.scored;
-    memset(r->token, 0, rows * sizeof *r->token);
-    memset(r->count, 0, 3 * rows * sizeof *r->count);
-    r->position = r->count + rows;
-    r->slot = r->position + rows;
-    memset(r->page, 0, rows * (size_t)r->size.table * sizeof *r->page);
-    for (size_t i = 0; i < scored; i++) r->draw[i] = (step_draw){.words = 1, .who = -1};
-    memset(e->filled, 0, e->groups * sizeof *e->filled);
-    memset(e->wanted, 0, e->groups * sizeof *e->wanted);
+    memset(e->filled, 0, 2 * e->groups * sizeof *e->filled);
     for (size_t i = 0; i < s->n; i++) fill_sequence(e, &s->sequence[i]);
     return SM_OK;
 }
 
 /* ---- a step, on every rank ---- */
 
-static sm_status share_step(serve_engine *e, sm_error *err) {
+/* *more: the engine goes on. */
+static sm_status share_step(serve_engine *e, bool *more, sm_error *err) {
     step_room *r = &e->room;
-    size_t rows = e->groups * (size_t)r->size.rows, scored = e->groups * (size_t)r->size.scored;
-    if (e->world->size == 1) return SM_OK;
-    sm_status status = sm_run_broadcast(e->world, r->token, rows * sizeof *r->token, 0, err);
-    if (!status) status = sm_run_broadcast(e->world, r->count, 3 * rows * sizeof *r->count, 0, err);
-    if (!status)
-        status = sm_run_broadcast(e->world, r->page, rows * (size_t)r->size.table * sizeof *r->page,
-                                  0, err);
-    return status ? status : sm_run_broadcast(e->world, r->draw, scored * sizeof *r->draw, 0, err);
+    sm_status status = sm_run_broadcast(e->world, r->told, TOLD_FIRST, 0, err);
+    if (!status) memcpy(&r->size, r->told, sizeof r->size);
+    *more = !status && r->size.rows > 0;
+    if (*more) status = make_room(e, err);
+    if (status || !*more || r->bytes <= TOLD_FIRST) return status;
+    return sm_run_broadcast(e->world, r->told + TOLD_FIRST, r->bytes - TOLD_FIRST, 0, err);
 }
 
 static int32_t draw_word(const serve_engine *e, const step_draw *d, const float *scores) {
     size_t words = (size_t)d->words;
-    if (d->who < 0) return 0;
+    if (d->who == 0) return 0;
     if (!(d->temperature > 0)) return (int32_t)sm_draw_best(scores, words);
     sm_draw_distribution(scores, words, d->temperature, e->p);
     return (int32_t)sm_draw_word(e->p, words, sm_draw_unit(d->seed, 0, (size_t)d->place));
@@ -260,10 +278,8 @@ static int32_t draw_word(const serve_engine *e, const step_draw *d, const float 
 
 static sm_status take_step(serve_engine *e, sm_error *err) {
     step_room *r = &e->room;
-    size_t rows = e->groups * (size_t)r->size.rows, scored = e->groups * (size_t)r->size.scored;
+    size_t scored = e->groups * (size_t)r->size.scored;
     sm_generator_result took;
-    r->position = r->count + rows;
-    r->slot = r->position + rows;
     for (size_t i = 0; i < scored; i++) r->score[i] = (size_t)r->draw[i].row;
     const sm_generator_rows pass = {.rows = (size_t)r->size.rows,
                                     .table = (size_t)r->size.table,
@@ -324,8 +340,8 @@ static sm_status give(serve_engine *e, double now_s, sm_error *err) {
     const step_room *r = &e->room;
     size_t scored = e->groups * (size_t)r->size.scored;
     for (size_t i = 0; i < scored; i++)
-        if (r->draw[i].who >= 0)
-            serve_desk_give(e->job->desk, e->running[r->draw[i].who], r->made[i], now_s);
+        if (r->draw[i].who > 0)
+            serve_desk_give(e->job->desk, e->running[r->draw[i].who - 1], r->made[i], now_s);
     sm_status status = sm_scheduler_done(e->scheduler, now_s, err);
     for (size_t i = e->n; !status && i-- > 0;) {
         serve_request *q = e->running[i];
@@ -342,7 +358,7 @@ static sm_status give(serve_engine *e, double now_s, sm_error *err) {
 
 /* ---- the loop ---- */
 
-/* The next step, or the end: size.rows is 0 then. */
+/* The next step, or what tells the end: a size of 0. */
 static sm_status plan(serve_engine *e, sm_scheduled_step *s, double *begun_s, sm_error *err) {
     for (sm_status status = SM_OK;;) {
         bool aborted;
@@ -353,7 +369,7 @@ static sm_status plan(serve_engine *e, sm_scheduled_step *s, double *begun_s, sm
         if (!status) status = sm_scheduler_next(e->scheduler, *begun_s, s, err);
         if (status) return status;
         if (s->n) return fill_step(e, s, err);
-        e->room.size = (step_size){0, 0, 0};
+        memset(e->room.told, 0, sizeof e->room.size);
         if (closed && e->n == 0) return SM_OK;
         serve_desk_wait(e->job->desk);
     }
@@ -363,14 +379,10 @@ static sm_status first_rank(serve_engine *e, bool *more, sm_error *err) {
     sm_scheduled_step s = {.n = 0};
     double begun_s = 0;
     sm_status status = plan(e, &s, &begun_s, err);
-    if (status) e->room.size.rows = 0;
-    *more = e->room.size.rows > 0;
-    sm_status told = e->world->size == 1
-                         ? SM_OK
-                         : sm_run_broadcast(e->world, &e->room.size, sizeof e->room.size, 0, err);
+    if (status) memset(e->room.told, 0, sizeof e->room.size);
+    sm_status told = share_step(e, more, err);
     if (status || told || !*more) return status ? status : told;
-    status = share_step(e, err);
-    if (!status) status = take_step(e, err);
+    status = take_step(e, err);
     double now_s = sm_clock_s();
     if (status) return status;
     count_step(e, &s, now_s - begun_s);
@@ -379,12 +391,8 @@ static sm_status first_rank(serve_engine *e, bool *more, sm_error *err) {
 }
 
 static sm_status other_rank(serve_engine *e, bool *more, sm_error *err) {
-    sm_status status = sm_run_broadcast(e->world, &e->room.size, sizeof e->room.size, 0, err);
-    *more = !status && e->room.size.rows > 0;
-    if (status || !*more) return status;
-    status = make_room(e, err);
-    if (!status) status = share_step(e, err);
-    return status ? status : take_step(e, err);
+    sm_status status = share_step(e, more, err);
+    return status || !*more ? status : take_step(e, err);
 }
 
 /* ---- begin and end ---- */
@@ -399,47 +407,32 @@ static sm_status begin_first(serve_engine *e, sm_error *err) {
     e->secret = sm_rng_next(&rng);
     e->most = (size_t)job->desk->most_open;
     e->running = sm_arena_array(e->arena, e->most, sizeof *e->running);
-    e->filled = sm_arena_array(e->arena, e->groups, sizeof *e->filled);
-    e->wanted = sm_arena_array(e->arena, e->groups, sizeof *e->wanted);
-    if (!e->running || !e->filled || !e->wanted) return sm_fail_memory(err);
+    e->filled = sm_arena_array(e->arena, 2 * e->groups, sizeof *e->filled);
+    if (!e->running || !e->filled) return sm_fail_memory(err);
+    e->wanted = e->filled + e->groups;
     sm_status status = sm_scheduler_new(job->options, job->watch, &e->scheduler, err);
     e->result->begun_s = sm_clock_s();
     return status || !job->open ? status : job->open(job->context, err);
 }
 
-/* A step of nothing but padding, which makes the caches. */
-static sm_status warm_up(serve_engine *e, sm_error *err) {
-    size_t *none = sm_arena_array(e->arena, e->groups, sizeof *none);
-    int32_t *zero = sm_arena_array(e->arena, e->groups, sizeof *zero);
-    float *logit = sm_arena_array(e->arena, e->groups * e->vocabulary, sizeof *logit);
-    const sm_generator_rows pass = {.rows = 1,
-                                    .table = 1,
-                                    .scored = 1,
-                                    .token = zero,
-                                    .count = none,
-                                    .position = none,
-                                    .slot = none,
-                                    .page = zero,
-                                    .score = none};
-    if (!none || !zero || !logit) return sm_fail_memory(err);
-    return sm_generator_step(e->generator, &pass, logit, NULL, err);
-}
-
-/* Programs of the sizes that steps will have, as far as they are known and few. */
+/* Programs of the sizes that steps will have, as far as they are known and few, and a step of
+ * padding, which makes the caches and is not counted. */
 static sm_status prepare(serve_engine *e, sm_error *err) {
     enum { SIZES = 60 };
     const sm_simulation *o = e->job->options;
-    double rows = o->policy == SM_POLICY_CHUNKED ? fmax(o->chunk_tokens, o->most_batch)
-                                                 : fmax(o->prefill_tokens, o->most_batch);
-    size_t most = (size_t)rows, scores = (size_t)o->most_batch;
+    const double tokens = o->policy == SM_POLICY_CHUNKED ? o->chunk_tokens : o->prefill_tokens;
+    const size_t scores = (size_t)o->most_batch, most = (size_t)fmax(tokens, o->most_batch);
     sm_status status = SM_OK;
-    int n = 0;
-    for (size_t size = 1; !status && n < SIZES && size <= most; n++) {
+    for (size_t size = 1, n = 0; !status && n < SIZES && size <= most; n++) {
         int64_t scored = rounded(size < scores ? size : scores);
         status = sm_generator_prepare(e->generator, (size_t)rounded(size), (size_t)scored, err);
         size = (size_t)rounded(size) + 1;
     }
-    return status ? status : warm_up(e, err);
+    e->room.size = (step_size){1, 1, 1};
+    if (!status) status = lay_step(e, err);
+    if (!status) status = take_step(e, err);
+    *e->result = (serve_engine_result){.model_s = 0};
+    return status;
 }
 
 static sm_status begin(serve_engine *e, sm_error *err) {
@@ -452,8 +445,8 @@ static sm_status begin(serve_engine *e, sm_error *err) {
     e->p = sm_arena_array(e->arena, e->vocabulary, sizeof *e->p);
     if (!e->p) return sm_fail_memory(err);
     if (job->load) status = job->load(e->generator, job->context, err);
-    if (!status) status = sm_generator_weight_bytes(e->generator, &e->result->weight_bytes, err);
     if (!status) status = prepare(e, err);
+    if (!status) status = sm_generator_weight_bytes(e->generator, &e->result->weight_bytes, err);
     if (!status) status = sm_run_barrier(e->world, err); /* nobody opens for a rank that failed */
     if (status || e->world->rank) return status;
     return begin_first(e, err);

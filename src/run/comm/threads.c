@@ -160,23 +160,25 @@ static void add_all(const group *g, size_t offset, size_t count, sm_element elem
     for (int i = 1; i < g->size; i++) sm_elements_add(to, in(g->shown[i], offset), count, element);
 }
 
-/* Each rank adds its share, then all copy all shares. */
+/* Each rank adds its share, then all copy all shares. Little is one share, which each adds for
+ * itself: it waits for the others half as often. */
+enum { LITTLE = 16384 };
 static sm_status all_reduce(sm_communicator *c, void *in_place, size_t count, sm_element element,
                             sm_error *err) {
     group *g = group_of(c);
-    size_t width = sm_element_bytes(element), n = (size_t)c->size;
-    size_t from = count * (size_t)c->rank / n, to = count * ((size_t)c->rank + 1) / n;
+    size_t width = sm_element_bytes(element), n = count * width > LITTLE ? (size_t)c->size : 1;
+    size_t own = n > 1 ? (size_t)c->rank : 0, from = count * own / n, to = count * (own + 1) / n;
     void *mine = memory_new((to - from) * width + 1);
     if (!mine) return sm_fail_memory(err);
     sm_status status = show(c, in_place, err);
     if (!status && to > from) add_all(g, from * width, to - from, element, mine);
     if (!status) status = part(g, err);
-    if (!status) status = show(c, mine, err);
+    if (!status && n > 1) status = show(c, mine, err);
     for (size_t i = 0; !status && i < n; i++) {
-        size_t first = count * i / n, last = count * (i + 1) / n;
-        if (last > first) memcpy(at(in_place, first * width), g->shown[i], (last - first) * width);
+        size_t first = count * i / n, bytes = (count * (i + 1) / n - first) * width;
+        if (bytes) memcpy(at(in_place, first * width), n > 1 ? g->shown[i] : mine, bytes);
     }
-    if (!status) status = part(g, err);
+    if (!status && n > 1) status = part(g, err);
     memory_free(mine);
     return status;
 }
