@@ -186,43 +186,23 @@ static void speed_lines(sm_report *r, const sm_serving_found *a) {
     sm_evidence_page(r, &asked, &near);
 }
 
-/* A table of steps: what the caller has before, the parts of the step, what it has after. Scans
- * have a column where there are any. */
-static sm_table *step_table(sm_report *r, const char *title, const char *before, bool scans,
-                            const char *after) {
-    return sm_page_table(r, title,
-                         sm_textf(r, "%s|>weights|>KV|>compute|%s>network|>other%s", before,
-                                  scans ? ">scans|" : "", after));
-}
-
-/* cell: with the n that stand before, and room for all. */
-static void step_row(sm_report *r, sm_table *t, const char **cell, int n, const sm_step_price *step,
-                     bool scans, const char *after) {
-    const double parts[] = {step->breakdown_s.weights, step->breakdown_s.kv,
-                            step->breakdown_s.compute, step->breakdown_s.scans,
-                            step->breakdown_s.network, step->breakdown_s.other};
-    for (int i = 0; i < 6; i++)
-        if (i != 3 || scans) cell[n++] = sm_show_seconds(r, parts[i]);
-    cell[n] = after;
-    sm_page_cells(r, t, cell);
-}
+/* The parts of a step as columns; scans have one where there are any. */
+#define STEP_HEADS ">{s}weights|>{s}KV|>{s}compute|%s>{s}scans|>{s}network|>{s}other"
+#define STEP_PARTS(b) (b).weights, (b).kv, (b).compute, (b).scans, (b).network, (b).other
 
 static void batches_page(sm_report *r, const sm_serving_found *a) {
     /* with scans the bound has no room on the page */
     bool scans = a->batches > 0 && a->batch[0].decode.breakdown_s.scans > 0;
     bool alone = a->q->job.alone;
-    const char *first = scans   ? ">batch|>token"
-                        : alone ? ">batch|>token|>bound"
-                                : ">batch|>token|>prefill";
-    sm_table *t = step_table(r, "This plan at other batches", first, scans, "|>tok/s/chip");
+    sm_table *t =
+        sm_page_table(r, "This plan at other batches",
+                      sm_textf(r, ">batch|>{s}token|%s>{s}%s|" STEP_HEADS "|>tok/s/chip",
+                               scans ? "-" : "", alone ? "bound" : "prefill", scans ? "" : "-"));
     for (int i = 0; i < a->batches; i++) {
         const sm_serve_point *p = &a->batch[i];
-        const char *cell[SM_PAGE_COLUMNS] = {sm_serve_batch_words(r, p->batch),
-                                             sm_show_seconds(r, p->tpot_s[1])};
-        double prefills_s = fmax(0, p->tpot_s[1] - p->tpot_alone_s[1]);
-        cell[2] = sm_show_seconds(r, alone ? p->tpot_s[0] : prefills_s);
-        step_row(r, t, cell, scans ? 2 : 3, &p->decode, scans,
-                 sm_show_number(r, p->tokens_per_s_per_chip));
+        sm_page_row(r, t, sm_serve_batch_words(r, p->batch), p->tpot_s[1],
+                    alone ? p->tpot_s[0] : fmax(0, p->tpot_s[1] - p->tpot_alone_s[1]),
+                    STEP_PARTS(p->decode.breakdown_s), p->tokens_per_s_per_chip);
     }
 }
 
@@ -259,16 +239,14 @@ static void best_page(sm_report *r, const sm_serving_found *a) {
                        "output are the decoder's.",
                        a->detail->encoder_positions);
     bool scans = a->best->decode.breakdown_s.scans > 0;
-    sm_table *t = step_table(r, "Where the time goes",
-                             scans ? "<step|>expected" : "<step|>bound|>expected", scans, "");
+    sm_table *t = sm_page_table(r, "Where the time goes",
+                                sm_textf(r, "<step|%s>{s}bound|>{s}expected|" STEP_HEADS,
+                                         scans ? "-" : "", scans ? "" : "-"));
     const sm_step_price *step[2] = {&a->best->decode, &a->best->prefill};
     static const char *const names[2] = {"decode", "prefill of one prompt"};
-    for (int i = 0; i < 2; i++) {
-        const char *expected = sm_show_seconds(r, step[i]->expected_s);
-        const char *bound = scans ? expected : sm_show_seconds(r, step[i]->lower_s);
-        const char *cell[SM_PAGE_COLUMNS] = {names[i], bound, expected};
-        step_row(r, t, cell, scans ? 2 : 3, step[i], scans, NULL);
-    }
+    for (int i = 0; i < 2; i++)
+        sm_page_row(r, t, names[i], step[i]->lower_s, step[i]->expected_s,
+                    STEP_PARTS(step[i]->breakdown_s));
     sm_bar_part parts[] = {{"params", a->best->memory.params},
                            {"KV cache", a->best->memory.kv},
                            {"activations", a->best->memory.activations},
