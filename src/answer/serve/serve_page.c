@@ -144,7 +144,7 @@ static void speed_lines(sm_report *r, const sm_serving_found *a) {
     const sm_serve_point *p = a->best;
     sm_evidence_asked asked;
     const sm_evidence_near near = sm_serve_evidence(a->q, p, &asked);
-    sm_serve_ends ends = sm_serve_interval(a->q, &near, SM_REGIME_decode, p->tpot_s[1]);
+    sm_ends ends = sm_serve_interval(a->q, &near, SM_REGIME_decode, p->tpot_s[1]);
     sm_report_text(r, "Time per token %s (80 %%: %s to %s, constants of %s %s), bound %s by %s.",
                    sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, ends.low),
                    sm_show_seconds(r, ends.high), a->q->used->chip, a->q->used->software,

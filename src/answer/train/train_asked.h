@@ -131,9 +131,6 @@ sm_status sm_train_sensitivity(const sm_train_asked *q, sm_train *train, const s
                                sm_error *err);
 
 /* ---- how sure it is (train_interval.c) ---- */
-typedef struct sm_ends {
-    double low, high;
-} sm_ends;
 /* The sizes of a step, to hold against the range of the constants. */
 sm_step_sizes sm_sizes_of_step(const sm_train_asked *q, const sm_price_of_plan *price);
 /* The evidence nearest to the step of a plan. */

@@ -23,9 +23,12 @@ static const char *software_of(const support *s, sm_evidence_use use) {
 /* Sizes that the question leaves open lie within every range. */
 static sm_evidence_asked ask(const support *s, sm_evidence_use use) {
     const sm_support_question *in = &s->in;
-    sm_evidence_asked asked;
-    sm_evidence_of_serving(&asked, in->model, &in->system->chip, software_of(s, use), in->type,
-                           NULL, in->system->chips, in->in_flight, in->prompt, in->output);
+    sm_evidence_asked asked = sm_evidence_of_serving(
+        &(sm_evidence_question){.model = in->model,
+                                .chip = &in->system->chip,
+                                .software = software_of(s, use),
+                                .type = in->type},
+        (double[]){in->system->chips, in->in_flight, in->prompt, in->output});
     if (use == SM_EVIDENCE_TRAINING) {
         asked.q.use = use;
         asked.size[1] = (sm_asked_size){"sequence", in->seq};
