@@ -122,12 +122,6 @@ static void why_array(sm_report *r, sm_why *to, const sm_einsum *einsum, const s
     sm_page_leaf(r, node, sm_dtype_name(array->dtype), each, "B", "data type");
 }
 
-static const sm_fact *bandwidth_fact(const asked *q) {
-    if (q->in.level == SM_MEMORY_HOST) return &q->in.chip->pcie_bytes_per_s_oneway;
-    if (q->in.level == SM_MEMORY_ONCHIP) return &q->in.chip->onchip_bytes_per_s;
-    return &q->in.chip->memory_bytes_per_s;
-}
-
 static void why_lower(sm_report *r, sm_why *to, const asked *q, const sm_roofline *point) {
     const sm_einsum *einsum = &q->einsum;
     const sm_chip *chip = q->in.chip;
@@ -146,7 +140,7 @@ static void why_lower(sm_report *r, sm_why *to, const asked *q, const sm_rooflin
         sm_page_why(r, memory, "bytes moved", "sum over the arrays, each once", point->bytes, "B");
     for (int i = 0; i < einsum->operands; i++) why_array(r, bytes, einsum, &einsum->in[i]);
     why_array(r, bytes, einsum, &einsum->out);
-    sm_page_fact(r, memory, sm_textf(r, "bandwidth of %s", level_title(q)), bandwidth_fact(q),
+    sm_page_fact(r, memory, sm_textf(r, "bandwidth of %s", level_title(q)), point->bandwidth,
                  "B/s");
 }
 
