@@ -121,8 +121,9 @@ void sm_serve_job_page(sm_report *r, const sm_serve_asked *q, const char *on, co
 void sm_serve_search_page(sm_report *r, const sm_serve_result *s);
 /* Why there is no point, or why it will not do, as a sentence. */
 const char *sm_serve_reason(sm_report *r, const sm_serving_found *a);
-/* "int8 weights, bf16 cache, bf16 compute: " before a plan when types differ from row to row. */
-const char *sm_serve_dtype_words(sm_report *r, const sm_serve_asked *q, const sm_serve_dtypes *d);
+/* "int8 weights, bf16 cache, bf16 compute: tensor=8": types where they differ from row to row. */
+const char *sm_serve_typed_plan(sm_report *r, const sm_serve_asked *q, const sm_serve_dtypes *d,
+                                const sm_plan *plan);
 /* A batch that follows from requests in flight is no whole number. */
 const char *sm_serve_batch_words(sm_report *r, double batch);
 /* Dollars per million tokens by what ranks. */

@@ -16,11 +16,12 @@ const char *sm_serve_bound_words(sm_report *r, const sm_system *system,
     return sm_textf(r, "network:%s", system->level[price->bound_level].name);
 }
 
-/* "int8 weights, bf16 cache, bf16 compute: " before a plan when types differ from row to row. */
-const char *sm_serve_dtype_words(sm_report *r, const sm_serve_asked *q, const sm_serve_dtypes *d) {
-    if (q->choices == 1) return "";
-    return sm_textf(r, "%s weights, %s cache, %s compute: ", sm_dtype_name(d->weights),
-                    sm_dtype_name(d->kv), sm_dtype_name(d->compute));
+const char *sm_serve_typed_plan(sm_report *r, const sm_serve_asked *q, const sm_serve_dtypes *d,
+                                const sm_plan *plan) {
+    const char *words = sm_serve_plan_words(r, q->in.system, plan);
+    if (q->choices == 1) return words;
+    return sm_textf(r, "%s weights, %s cache, %s compute: %s", sm_dtype_name(d->weights),
+                    sm_dtype_name(d->kv), sm_dtype_name(d->compute), words);
 }
 
 double sm_serve_cost(const sm_serve_asked *q, const sm_serve_point *p) {
@@ -66,9 +67,7 @@ static void frontier_page(sm_report *r, const sm_serving_found *a) {
         size_t at = rows > 1 ? i * (found->n - 1) / (rows - 1) : found->n - 1;
         const sm_serve_asked *q = a->q;
         const sm_serve_point *p = &a->result->point[at];
-        const char *plan =
-            sm_textf(r, "%s%s", sm_serve_dtype_words(r, q, sm_serve_dtypes_of(a, at)),
-                     sm_serve_plan_words(r, q->in.system, &p->plan));
+        const char *plan = sm_serve_typed_plan(r, q, sm_serve_dtypes_of(a, at), &p->plan);
         double usd = sm_serve_cost(q, p);
         sm_page_row(r, t, p->chips, sm_serve_batch_words(r, p->batch), p->tpot_s[1], p->tpot_s[0],
                     p->ttft_s[1], sm_serve_throughput(q, p), usd > 0 ? usd : NAN,
@@ -118,12 +117,10 @@ static const char *price_words(sm_report *r, double usd) {
 
 static void plan_line(sm_report *r, const sm_serving_found *a) {
     const sm_serve_point *p = a->best;
-    sm_report_text(r, "%s, batch %s (%s fit): %s%s", a->q->slice.text,
+    sm_report_text(r, "%s, batch %s (%s fit): %s", a->q->slice.text,
                    sm_serve_batch_words(r, p->batch),
-
                    p->most_batch >= 1.0 ? sm_show_exact(r, p->most_batch) : "none",
-                   sm_serve_dtype_words(r, a->q, &a->q->job.dtypes),
-                   sm_serve_plan_words(r, a->q->in.system, &p->plan));
+                   sm_serve_typed_plan(r, a->q, &a->q->job.dtypes, &p->plan));
     sm_copies_note(r, &p->plan, a->q->job.model);
     if (p->fits) return;
     sm_report_text(r, "It does not fit: the fullest chip needs %s and has %s.",
@@ -308,15 +305,13 @@ static void pools_page(sm_report *r, const sm_serving_found *a) {
                 sm_serve_plan_words(r, from, &p->prefill.plan));
     sm_page_row(r, t, "decode", p->decode.chips, p->decode.batch, p->decode.decode.expected_s,
                 sm_serve_plan_words(r, s, &p->decode.plan));
-    sm_report_text(
-        r,
-        "%s prefill chips for each decode chip. The cache of a request, %s, moves in "
-        "%s. Together %s tokens/s per chip%s.",
-        sm_show_number(r, p->prefill_per_decode_chips), sm_show_bytes(r, p->kv_bytes),
-        sm_show_seconds(r, p->kv_transfer_s), sm_show_number(r, p->tokens_per_s_per_chip),
-        p->usd_per_million_tokens > 0
-            ? sm_textf(r, ", %s per million tokens", sm_show_usd(r, p->usd_per_million_tokens))
-            : "");
+    sm_report_text(r,
+                   "%s prefill chips for each decode chip. The cache of a request, %s, moves in "
+                   "%s. Together %s tokens/s per chip%s.",
+                   sm_show_number(r, p->prefill_per_decode_chips), sm_show_bytes(r, p->kv_bytes),
+                   sm_show_seconds(r, p->kv_transfer_s),
+                   sm_show_number(r, p->tokens_per_s_per_chip),
+                   price_words(r, p->usd_per_million_tokens));
     if (a->q->search.ttft_s <= 0.0)
         sm_report_text(r, "Without --ttft the prefill batch is that of most prompts per chip.");
     workers_lines(r, a);
