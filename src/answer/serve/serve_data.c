@@ -78,15 +78,14 @@ void sm_serve_dtypes_data(sm_report *r, sm_data *object, const sm_serve_dtypes *
 }
 
 static void put_batches(sm_report *r, sm_data *object, const sm_serving_found *a) {
-    sm_data *list = sm_put_array(r, object, "batch_sweep");
+    const sm_listing list = sm_page_list(r, object, "batch_sweep", NULL,
+                                         "batch|fits|tpot_s.lower|tpot_s.expected|"
+                                         "tokens_per_s_per_chip|bound|prefill_s");
     for (int i = 0; i < a->batches; i++) {
         const sm_serve_point *p = &a->batch[i];
-        sm_data *item = sm_put_object(r, list, NULL);
-        sm_put(r, item, "batch|fits", p->batch, p->fits);
-        sm_put(r, sm_put_object(r, item, "tpot_s"), "lower|expected", p->tpot_s[0], p->tpot_s[1]);
-        sm_put(r, item, "tokens_per_s_per_chip|bound", p->tokens_per_s_per_chip,
-               sm_serve_bound_name(p->decode.bound));
-        sm_put(r, item, "prefill_s", fmax(0, p->tpot_s[1] - p->tpot_alone_s[1]));
+        sm_data *item = sm_list_row(&list, false, p->batch, p->fits, p->tpot_s[0], p->tpot_s[1],
+                                    p->tokens_per_s_per_chip, sm_serve_bound_name(p->decode.bound),
+                                    fmax(0, p->tpot_s[1] - p->tpot_alone_s[1]));
         put_step(r, item, "breakdown_s", &p->decode);
     }
 }

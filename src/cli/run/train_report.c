@@ -405,8 +405,7 @@ sm_status train_report(sm_report *r, train_run *q, sm_error *err) {
     assert(q->end > from);
     double step_s = sm_spread_of(q->seconds + from, q->end - from).median;
     double predicted_s = q->detail.price.expected_s, tokens = train_run_tokens(q);
-    sm_data *step = sm_put_object(r, r->data, "step_s");
-    sm_put(r, step, "predicted|measured", predicted_s, step_s);
+    sm_put(r, sm_put_object(r, r->data, "step_s"), "predicted|measured", predicted_s, step_s);
     sm_put(r, sm_put_object(r, r->data, "tokens_per_s"), "predicted|measured", tokens / predicted_s,
            tokens / step_s);
     sm_report_text(r, "A step took %s (median), %s; predicted for %s: %s.",
