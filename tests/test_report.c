@@ -304,6 +304,30 @@ static void lists_are_rows_of_the_data_and_of_the_page(void **state) {
     sm_report_free(r);
 }
 
+/* What is left out has a value in every row and none on the page; a list goes on where it is. */
+static void columns_are_left_out(void **state) {
+    (void)state;
+    for (int out = 0; out < 2; out++) {
+        sm_report *r = sm_report_new();
+        sm_data *there = sm_put_array(r, r->data, "steps");
+        sm_put_array(r, r->data, "behind");
+        sm_listing list =
+            sm_page_list(r, r->data, "steps", NULL,
+                         sm_textf(r, "name<step|count%s>{=}runs|%s>{s}alone|time_s>{s}time",
+                                  out ? "-" : "", out ? "-" : ""));
+        sm_list_row(&list, true, "add", 3, 0.5, 0.25);
+        assert_ptr_equal(list.data, there);
+        assert_int_equal(list.table->columns, out ? 2 : 4);
+        const char *const all[] = {"add", "3", "500 ms", "250 ms"}, *const some[] = {"add",
+                                                                                     "250 ms"};
+        is_row(list.table, 0, out ? some : all);
+        assert_string_equal(r->data->first->key, "steps");
+        assert_true(sm_data_get(there->first, "count")->number == 3);
+        assert_null(sm_data_get(there->first, "alone"));
+        sm_report_free(r);
+    }
+}
+
 static void dots_lead_into_objects(void **state) {
     sm_report *r = sm_report_new();
     const char *const keys[] = {"a.b.c", "d", "a.b.e", "a.f"};
@@ -327,6 +351,7 @@ int main(void) {
         cmocka_unit_test(tables_stand_where_their_rows_begin),
         cmocka_unit_test(numbers_of_a_row_are_shown_in_the_unit_of_their_column),
         cmocka_unit_test(lists_are_rows_of_the_data_and_of_the_page),
+        cmocka_unit_test(columns_are_left_out),
         cmocka_unit_test(dots_lead_into_objects),
         cmocka_unit_test_setup_teardown(objects_keep_their_order, setup, teardown),
         cmocka_unit_test_setup_teardown(keys_and_strings_are_copied, setup, teardown),

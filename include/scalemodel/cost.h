@@ -376,6 +376,7 @@ typedef struct sm_roofline {
     bool compute_bound;
     bool vector; /* nothing is summed: the vector unit does the work, where its rate is known */
     sm_dtype compute;
+    const sm_fact *bandwidth; /* the chip's, whose value bytes_per_s is */
 } sm_roofline;
 /* The roofline of an einsum on one chip under its constants of single operations: FLOPs, bytes of
  * its whole arrays, their intensity in FLOP/B, and times in seconds. *compute: the dtype it

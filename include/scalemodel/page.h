@@ -34,8 +34,9 @@ const char *sm_textf(sm_report *r, const char *format, ...) __attribute__((forma
 enum { SM_PAGE_COLUMNS = 12 };
 /* A table from "<chip|>{s}step|>{%}MFU": < aligns a column left, > right, and braces hold the unit
  * that its numbers are shown in: s, B, $, a rate as FLOP/s, % of a fraction, +% with its sign; n a
- * count, = exact, # a plain number (which is usual). title may be NULL. It stands on the page where
- * its first row is appended; without rows it is not there. */
+ * count, = exact, # a plain number (which is usual). "-" before < or > leaves a column out, with
+ * what rows have for it. title may be NULL. It stands on the page where its first row is appended;
+ * without rows it is not there. */
 sm_table *sm_page_table(sm_report *r, const char *title, const char *heads);
 /* Append a row: a value for each column, texts as they are, numbers in the unit of the column and
  * "-" where not known. Texts are copied. */
@@ -54,7 +55,8 @@ typedef struct sm_listing {
 } sm_listing;
 /* A list under a key of parent, and its table, from one list of columns "op<what|time_s.mean>{s}":
  * each a key (nested as sm_put_nested has it), then a column of sm_page_table. A column without a
- * key stands on the page alone, one without < and > in the data alone. */
+ * key stands on the page alone, one without < and > in the data alone. A list that is there already
+ * is gone on with. */
 sm_listing sm_page_list(sm_report *r, sm_data *parent, const char *key, const char *title,
                         const char *columns);
 /* Append a row: a value for each column. shown: on the page, too. Returns its object, for what only

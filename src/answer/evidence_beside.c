@@ -11,24 +11,17 @@ static bool is_shipped(const sm_calibration *c) {
     return false;
 }
 
-static const char *named(const char *software) {
-    bool usual = !software || strcmp(software, "serving") == 0 || strcmp(software, "default") == 0;
-    return usual ? NULL : software;
-}
-
-void sm_evidence_of_serving(sm_evidence_asked *out, const sm_model *model, const sm_chip *chip,
-                            const char *software, sm_dtype weights, const sm_plan *plan,
-                            double chips, double in_flight, double prompt, double output) {
-    *out = (sm_evidence_asked){
-        .q = {.use = SM_EVIDENCE_SERVING,
-              .model = model,
-              .chip = chip,
-              .software = named(software),
-              .type = weights,
-              .plan = plan,
-              .sizes = SM_ASKED_SIZES},
-        .size = {
-            {"chips", chips}, {"concurrency", in_flight}, {"prompt", prompt}, {"output", output}}};
+sm_evidence_asked sm_evidence_of_serving(const sm_evidence_question *q,
+                                         const double size[SM_ASKED_SIZES]) {
+    static const char *const name[] = {"chips", "concurrency", "prompt", "output"};
+    sm_evidence_asked asked = {.q = *q};
+    const char *software = q->software ? q->software : "default";
+    if (strcmp(software, "serving") == 0 || strcmp(software, "default") == 0)
+        asked.q.software = NULL;
+    asked.q.use = SM_EVIDENCE_SERVING;
+    asked.q.sizes = SM_ASKED_SIZES;
+    for (int i = 0; i < SM_ASKED_SIZES; i++) asked.size[i] = (sm_asked_size){name[i], size[i]};
+    return asked;
 }
 
 sm_evidence_near sm_evidence_nearest(const sm_evidence_asked *asked,
@@ -38,12 +31,6 @@ sm_evidence_near sm_evidence_nearest(const sm_evidence_asked *asked,
     q.size = asked->size;
     if (!constants || is_shipped(constants)) sm_evidence_find(&q, &near, 1);
     return near;
-}
-
-void sm_evidence_widen(const sm_evidence_near *near, double expected, double *low, double *high) {
-    if (!(near->wider > 1.0) || !(expected > 0.0)) return;
-    *low = expected * pow(*low / expected, near->wider);
-    *high = expected * pow(*high / expected, near->wider);
 }
 
 const char *sm_evidence_model(sm_report *r, const sm_evidence_near *near) {

@@ -253,11 +253,10 @@ static const char *sharded_words(const sm_program_told *told, int kind, const sm
 }
 
 static void put_move(sm_report *r, sm_data *list, const sm_plan_collective *c) {
-    sm_data *item = sm_put_object(r, list, NULL);
-    sm_put(r, item, "op|array|gradient|axis|phase", sm_collective_name(c->op), c->array, c->returns,
-           c->axis, c->phase);
-    sm_put(r, item, "count|bytes_per_chip|time_s|exposed_s", c->count, c->bytes, c->time_s,
-           c->exposed_s);
+    sm_put(r, sm_put_object(r, list, NULL),
+           "op|array|gradient|axis|phase|count|bytes_per_chip|time_s|exposed_s",
+           sm_collective_name(c->op), c->array, c->returns, c->axis, c->phase, c->count, c->bytes,
+           c->time_s, c->exposed_s);
 }
 
 static void put_op(sm_report *r, sm_data *list, const sm_plan_op *op) {

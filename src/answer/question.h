@@ -61,17 +61,18 @@ typedef struct sm_evidence_asked {
     sm_evidence_question q;
     sm_asked_size size[SM_ASKED_SIZES];
 } sm_evidence_asked;
-/* Of an engine's software (NULL: not known), by a plan (NULL: any), requests in flight in one
- * replica. */
-void sm_evidence_of_serving(sm_evidence_asked *out, const sm_model *model, const sm_chip *chip,
-                            const char *software, sm_dtype weights, const sm_plan *plan,
-                            double chips, double in_flight, double prompt, double output);
+/* Of an engine's software (NULL: not known), by a plan (NULL: any); the sizes: chips, requests in
+ * flight in one replica, prompt, output. */
+sm_evidence_asked sm_evidence_of_serving(const sm_evidence_question *q,
+                                         const double size[SM_ASKED_SIZES]);
 /* The nearest, where the constants (NULL: the usual ones) are shipped: of others nothing is known,
  * and of is NULL. */
 sm_evidence_near sm_evidence_nearest(const sm_evidence_asked *asked,
                                      const sm_calibration *constants);
-/* An interval around an expected value, wider as the evidence is farther. */
-void sm_evidence_widen(const sm_evidence_near *near, double expected, double *low, double *high);
+/* Where 80 % of measurements of an expected time are expected. */
+typedef struct sm_ends {
+    double low, high;
+} sm_ends;
 /* As a sentence, and as data "evidence" of an object; neither where there is none. */
 void sm_evidence_page(sm_report *r, const sm_evidence_asked *asked, const sm_evidence_near *near);
 void sm_evidence_data(sm_report *r, sm_data *object, const sm_evidence_near *near);

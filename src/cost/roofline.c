@@ -49,9 +49,10 @@ sm_status sm_roofline_einsum(const sm_chip *chip, const sm_einsum *einsum, sm_me
 sm_status sm_roofline_under(const sm_chip *chip, const sm_calibration *c, const sm_einsum *einsum,
                             sm_memory_level level, const sm_dtype *compute, sm_roofline *out,
                             sm_error *err) {
-    double bytes_per_s = chip->memory_bytes_per_s.value;
-    if (level == SM_MEMORY_ONCHIP) bytes_per_s = chip->onchip_bytes_per_s.value;
-    if (level == SM_MEMORY_HOST) bytes_per_s = chip->pcie_bytes_per_s_oneway.value;
+    out->bandwidth = level == SM_MEMORY_ONCHIP ? &chip->onchip_bytes_per_s
+                     : level == SM_MEMORY_HOST ? &chip->pcie_bytes_per_s_oneway
+                                               : &chip->memory_bytes_per_s;
+    double bytes_per_s = out->bandwidth->value;
     sm_dtype dtype = dtype_of(einsum, compute);
     if (!(bytes_per_s > 0.0))
         return sm_fail(err, SM_BAD_INPUT, "the %s bandwidth of %s is not known",

@@ -6,13 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sizes innermost first: the first n - 1 are taken as they are, the last counts the units that the
- * tree is then filled with. Writes system->level and ->levels. False when the tree has no level
- * left for them. 1 <= n <= tree_levels + 1, and each size but the last is at most its degree. */
-
-/* Whether shape (torus_axes lengths, all >= 1) fits in a pod: inside the pod's box in some order of
- * the axes, or made of whole 4x4x4 cubes, which optical switches join in any arrangement. */
-
 /* Fat trees. A unit of level i holds `degree` children, each on a link of child_bytes_per_s_oneway.
  * A system may use a part of a unit: of a node with k of its n chips, k/n of the NICs are counted
  * (each chip drives its own NIC); above the node a child never sends faster than what is below it:
@@ -45,6 +38,9 @@ static void push_level(filling *f, int i, int size) {
     else f->egress = link * size;
 }
 
+/* Sizes innermost first: the first n - 1 are taken as they are, the last counts the units that the
+ * tree is then filled with. Writes system->level and ->levels. False when the tree has no level
+ * left for them. 1 <= n <= tree_levels + 1, and each size but the last is at most its degree. */
 static bool tree_fill(const sm_chip *chip, const int *size, int n, sm_system *system) {
     filling f = {chip, system, 0};
     int levels = chip->tree_levels, count = size[n - 1], i = 0;
@@ -114,6 +110,8 @@ static int torus_pod_chips(const sm_chip *chip) {
     return (int)volume(chip->pod_shape, chip->torus_axes);
 }
 
+/* Whether shape (torus_axes lengths, all >= 1) fits in a pod: inside the pod's box in some order of
+ * the axes, or made of whole 4x4x4 cubes, which optical switches join in any arrangement. */
 static bool torus_fits(const sm_chip *chip, const int *shape) {
     int a[3] = {0}, b[3] = {0};
     int dims = chip->torus_axes;

@@ -62,15 +62,11 @@ static bool has_weight(const writing *w, const char *name) {
     return false;
 }
 
-/* A fact of the model by its usual name. */
-static bool fact(const writing *w, const char *name, double *value) {
-    const sm_architecture *a = w->job->model->architecture;
-    return a && sm_architecture_number(a, name, value);
-}
-
+/* Sizes, weights, and facts by their usual names. */
 static expression_value model_value(const writing *w, const char *name) {
+    const sm_architecture *a = w->job->model->architecture;
     expression_value size = framework_model_size(w->job->model, name);
-    double rank = 0;
+    double fact = 0;
     if (size.kind != VALUE_ABSENT) return size;
     if (strcmp(name, "max_length") == 0) return value_number(w->job->seq);
     static const char *const weights[][2] = {{"norms_queries", "mixer.nq"},
@@ -78,17 +74,7 @@ static expression_value model_value(const writing *w, const char *name) {
                                              {"corrects_experts", "ffn.bc"}};
     for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
         if (strcmp(name, weights[i][0]) == 0) return value_number(has_weight(w, weights[i][1]));
-    static const char *const facts[][2] = {{"q_rank", "q_lora_rank"},
-                                           {"rope_theta", "rope_theta"},
-                                           {"norm_epsilon", "rms_norm_eps"},
-                                           {"rotary_share", "partial_rotary_factor"},
-                                           {"routed_scale", "routed_scaling_factor"},
-                                           {"router_groups", "n_group"},
-                                           {"router_groups_top", "topk_group"}};
-    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
-        if (strcmp(name, facts[i][0]) == 0 && fact(w, facts[i][1], &rank) && rank > 0)
-            return value_number(rank);
-    return size;
+    return a && sm_architecture_number(a, name, &fact) && fact > 0 ? value_number(fact) : size;
 }
 
 /* Chips on the innermost switch, which several hosts may share; of a torus those of a host. */

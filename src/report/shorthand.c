@@ -72,11 +72,13 @@ sm_table *sm_page_table(sm_report *r, const char *title, const char *heads) {
     sm_align aligns[SM_PAGE_COLUMNS];
     const char **units = sm_report_room(r, SM_PAGE_COLUMNS, sizeof *units);
     size_t n = 0;
-    for (; units && *heads && n < SM_PAGE_COLUMNS; n++) {
+    for (size_t i = 0; units && *heads && i < SM_PAGE_COLUMNS; i++) {
         size_t length = strcspn(heads, "|"), unit = heads[1] == '{' ? strcspn(heads, "}") : 0;
-        aligns[n] = heads[0] == '>' ? SM_RIGHT : SM_LEFT;
-        units[n] = unit ? keep(r, heads + 2, unit - 2) : "#";
-        names[n] = keep(r, heads + unit + 1, length - unit - 1);
+        if (*heads != '-') {
+            aligns[n] = heads[0] == '>' ? SM_RIGHT : SM_LEFT;
+            units[i] = unit ? keep(r, heads + 2, unit - 2) : "#";
+            names[n++] = keep(r, heads + unit + 1, length - unit - 1);
+        }
         heads += length + (heads[length] == '|');
     }
     sm_table *table = units ? sm_table_new(r->arena, title, n, names, aligns) : NULL;
@@ -108,11 +110,15 @@ static const char *shown_in(sm_report *r, const char *unit, double value) {
 void sm_page_fields(sm_report *r, sm_table *table, size_t n, const sm_field *field) {
     if (!table) return;
     const char *cells[SM_PAGE_COLUMNS];
-    assert(n == table->columns && n <= SM_PAGE_COLUMNS);
+    size_t shown = 0;
+    assert(n <= SM_PAGE_COLUMNS);
     for (size_t i = 0; i < n; i++)
-        cells[i] = field[i].kind == SM_DATA_STRING ? field[i].text
-                   : field[i].kind == SM_DATA_BOOL ? (field[i].number > 0 ? "yes" : "no")
-                                                   : shown_in(r, table->units[i], field[i].number);
+        if (table->units[i])
+            cells[shown++] = field[i].kind == SM_DATA_STRING ? field[i].text
+                             : field[i].kind == SM_DATA_BOOL
+                                 ? (field[i].number > 0 ? "yes" : "no")
+                                 : shown_in(r, table->units[i], field[i].number);
+    assert(shown == table->columns);
     sm_page_cells(r, table, cells);
 }
 
@@ -181,12 +187,13 @@ sm_listing sm_page_list(sm_report *r, sm_data *parent, const char *key, const ch
                         const char *columns) {
     const char *heads = "";
     for (const char *at = columns; *at; at += strcspn(at, "|"), at += *at == '|') {
-        size_t head = strcspn(at, "<>|"), length = strcspn(at, "|");
+        size_t head = strcspn(at, "<>-|"), length = strcspn(at, "|");
         if (head < length)
             heads =
                 sm_textf(r, "%s%s%.*s", heads, *heads ? "|" : "", (int)(length - head), at + head);
     }
-    sm_data *data = sm_put_array(r, parent, key);
+    sm_data *data = (sm_data *)sm_data_get(parent, key);
+    if (!data) data = sm_put_array(r, parent, key);
     return (sm_listing){r, data, sm_page_table(r, title, heads), columns};
 }
 
@@ -197,7 +204,7 @@ sm_data *sm_list_fields(const sm_listing *list, bool shown, size_t n, const sm_f
     size_t cells = 0;
     const char *at = list->columns;
     for (size_t i = 0; i < n; i++) {
-        size_t head = strcspn(at, "<>|"), length = strcspn(at, "|");
+        size_t head = strcspn(at, "<>-|"), length = strcspn(at, "|");
         const char *key = sm_textf(r, "%.*s", (int)head, at);
         sm_data *into = head ? sm_put_nested(r, row, &key) : NULL;
         if (head) attach(r, into, key, data_of(r, &field[i]));

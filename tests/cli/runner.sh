@@ -151,8 +151,9 @@ page_line() {
 
 goes_on() { case "$line" in *\\ | *\\e) more=yes ;; *) more= ;; esac; }
 
-# True when the line is output, which the update writes anew.
+# True when the line is output, which the update writes anew; lines above any command stay.
 page_text() {
+    [ -n "$command" ] || return 1
     if [ -n "$more" ]; then
         command="$command
 $line"

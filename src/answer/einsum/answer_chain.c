@@ -63,39 +63,28 @@ static void put_plan(sm_report *r, sm_data *object, const chain_asked *q,
     sm_put(r, object, "bound", lowering_bound(plan->math_s, plan->memory_s, plan->network_s));
 }
 
-static void put_list(sm_report *r, sm_data *list, const chain_asked *q, const listed *l) {
-    int most = q->top > 0 && q->top < l->n ? q->top : l->n;
-    for (int i = 0; i < most; i++) {
-        sm_data *object = sm_put_object(r, list, NULL);
-        const sm_chain_plan *plan = &l->plan[i];
-        if (l->shape)
-            sm_put(r, object, "array",
-                   sm_array_notation(r, &l->shape[i], &q->chain->names, &q->m->mesh));
-        else sm_put(r, object, "order", plan->order);
-        sm_put(r, object, "flops_per_chip|peak_bytes_per_chip|lower_s|expected_s|upper_s",
-               plan->flops_per_chip, plan->peak_bytes, plan->lower_s, plan->expected_s,
-               plan->upper_s);
-    }
-}
-
 /* ---- the page ---- */
 
+/* As many as are asked for; else a few on the page, and all in the data. */
 static void list_rows(sm_report *r, const chain_asked *q, const listed *l) {
-    const char *title = "Orders, cheapest first";
+    const char *title = "Orders, cheapest first", *what = l->shape ? "array" : "order";
     if (l->shape)
         title =
             sm_textf(r, "Shardings of %s, cheapest first", q->chain->array[l->array].array.name);
-    sm_table *table =
-        sm_page_table(r, title,
-                      l->shape ? ">{s}lower|>{s}expected|>{s}upper|>{B}memory|>{n}FLOPs|<array"
-                               : ">{s}lower|>{s}expected|>{s}upper|>{B}memory|>{n}FLOPs|<order");
-    int top = q->top > 0 ? q->top : SHOWN, shown = l->n < top ? l->n : top;
-    for (int i = 0; i < shown; i++) {
+    const sm_listing list = sm_page_list(
+        r, r->data, l->shape ? "shardings" : "orders", title,
+        sm_textf(r,
+                 "%s|flops_per_chip|peak_bytes_per_chip|lower_s>{s}lower|expected_s>{s}expected|"
+                 "upper_s>{s}upper|>{B}memory|>{n}FLOPs|<%s",
+                 what, what));
+    int shown = q->top > 0 ? q->top : SHOWN, most = q->top > 0 && q->top < l->n ? q->top : l->n;
+    for (int i = 0; i < most; i++) {
         const sm_chain_plan *plan = &l->plan[i];
-        sm_page_row(r, table, plan->lower_s, plan->expected_s, plan->upper_s, plan->peak_bytes,
-                    plan->flops_per_chip,
-                    l->shape ? sm_array_notation(r, &l->shape[i], &q->chain->names, &q->m->mesh)
-                             : plan->order);
+        const char *is = l->shape
+                             ? sm_array_notation(r, &l->shape[i], &q->chain->names, &q->m->mesh)
+                             : plan->order;
+        sm_list_row(&list, i < shown, is, plan->flops_per_chip, plan->peak_bytes, plan->lower_s,
+                    plan->expected_s, plan->upper_s, plan->peak_bytes, plan->flops_per_chip, is);
     }
     if (l->n > shown) sm_report_text(r, "%d more; --top N shows them.", l->n - shown);
 }
@@ -172,21 +161,19 @@ static sm_status show_lists(sm_report *r, const chain_asked *q, const sm_chain_i
         int dear = 0;
         status = sm_chain_orders(input, r->arena, &l.plan, &l.n, &dear, err);
         if (status || l.n == 0) return status;
-        put_list(r, sm_put_array(r, r->data, "orders"), q, &l);
-        sm_put(r, r->data, "orders_dear", (double)dear);
         list_rows(r, q, &l);
+        sm_put(r, r->data, "orders_dear", (double)dear);
         if (dear > 0)
             sm_report_text(r, "%d other%s over %d times as long as the first.", dear,
                            dear > 1 ? "s take" : " takes", SM_CHAIN_DEAR);
         return SM_OK;
     }
-    sm_data *list = q->chain->lines > 1 ? sm_put_array(r, r->data, "shardings") : NULL;
+    if (q->chain->lines > 1) sm_put_array(r, r->data, "shardings");
     for (int a = 0, lists = 0; !status && a < q->chain->arrays; a++) {
         if (!is_open(q, a) || lists++ >= MOST_LISTS) continue;
         l.array = a;
         status = sm_chain_shardings(input, a, MOST_LISTED, r->arena, &l.plan, &l.shape, &l.n, err);
         if (status || l.n < 2) continue;
-        put_list(r, list, q, &l);
         list_rows(r, q, &l);
     }
     return status;

@@ -242,34 +242,29 @@ static void explain(sm_report *r, const asked *q, double bytes) {
 /* ---- one point or many ---- */
 
 static sm_status show_sweep(sm_report *r, asked *q, sm_error *err) {
-    const char *heads = "";
-    for (int i = 0; i < q->s.sweep.ranges; i++)
-        heads = sm_textf(r, "%s>%s|", heads, q->s.holder.index[q->s.sweep.range[i].index].name);
-    heads = sm_textf(r, "%s>bytes|>lower|>expected|>rate|<bound|<algorithm", heads);
-    sm_table *table = sm_page_table(r, NULL, heads);
-    sm_data *points = sm_put_array(r, r->data, "points");
+    const char *columns = "";
+    for (int i = 0; i < q->s.sweep.ranges; i++) {
+        const char *name = q->s.holder.index[q->s.sweep.range[i].index].name;
+        columns = sm_textf(r, "%sdims.%s>{=}%s|", columns, name, name);
+    }
+    columns =
+        sm_textf(r, "%s>{B}bytes|>{s}lower|>{s}expected|>{B/s}rate|<bound|<algorithm", columns);
+    const sm_listing list = sm_page_list(r, r->data, "points", NULL, columns);
     for (int p = 0; p < q->s.points; p++) {
         double bytes = 0.0;
         sm_status status = point_bytes(q, p, &bytes, err);
         if (status) return status;
-        sm_data *object = sm_put_object(r, points, NULL);
         sm_collective_cost cost = cost_of(q, bytes);
-        const char *cells[SM_PAGE_COLUMNS];
-        int n = 0;
-        sm_data *dims = q->s.has_array ? sm_put_object(r, object, "dims") : NULL;
-        for (int i = 0; i < q->s.sweep.ranges; i++) {
-            const sm_index *index = &q->s.holder.index[q->s.sweep.range[i].index];
-            cells[n++] = sm_show_exact(r, index->size);
-            sm_put(r, dims, index->name, index->size);
-        }
-        cells[n++] = sm_show_bytes(r, bytes);
-        cells[n++] = sm_show_seconds(r, cost.lower_s);
-        cells[n++] = sm_show_seconds(r, cost.expected_s);
-        cells[n++] = cost.expected_s > 0.0 ? sm_show_rate(r, bytes / cost.expected_s, "B/s") : "-";
-        cells[n++] = bound_of(&cost);
-        cells[n++] = cost.algorithm ? cost.algorithm : "none";
-        sm_page_cells(r, table, cells);
-        put_point(r, object, q, bytes);
+        const sm_field rest[] = {SM_FIELDS(bytes, cost.lower_s, cost.expected_s,
+                                           cost.expected_s > 0.0 ? bytes / cost.expected_s : NAN,
+                                           bound_of(&cost),
+                                           cost.algorithm ? cost.algorithm : "none")};
+        sm_field field[SM_PAGE_COLUMNS];
+        size_t n = 0;
+        for (int i = 0; i < q->s.sweep.ranges; i++)
+            field[n++] = sm_field_number(q->s.holder.index[q->s.sweep.range[i].index].size);
+        memcpy(&field[n], rest, sizeof rest);
+        put_point(r, sm_list_fields(&list, true, n + sizeof rest / sizeof *rest, field), q, bytes);
     }
     return SM_OK;
 }

@@ -103,18 +103,15 @@ static void alternative_rows(sm_report *r, const asked *q, const sm_ranking *fou
     bool free_output = !q->einsum.out_sharding_given;
     sm_table *table =
         sm_page_table(r, "Alternatives, cheapest first",
-                      free_output ? ">{s}lower|>{s}expected|>{s}upper|>{B}memory|<output|<steps"
-                                  : ">{s}lower|>{s}expected|>{s}upper|>{B}memory|<steps");
+                      sm_textf(r, ">{s}lower|>{s}expected|>{s}upper|>{B}memory|%s<output|<steps",
+                               free_output ? "" : "-"));
     int top = q->in.top > 0 ? q->in.top : SHOWN;
     int shown = found->n < top ? found->n : top;
     for (int i = 0; i < shown; i++) {
         const sm_alternative *a = found->kept[i];
-        const char *words =
-            sm_lowering_words(r, &q->einsum, &q->m.mesh, &a->lowering, a->cost.overlapped);
-        const sm_field cells[] = {
-            SM_FIELDS(a->cost.lower_s, a->cost.expected_s, a->cost.upper_s, a->lowering.peak_bytes,
-                      free_output ? output_of(r, q, &a->lowering) : words, words)};
-        sm_page_fields(r, table, free_output ? 6 : 5, cells);
+        sm_page_row(r, table, a->cost.lower_s, a->cost.expected_s, a->cost.upper_s,
+                    a->lowering.peak_bytes, free_output ? output_of(r, q, &a->lowering) : "",
+                    sm_lowering_words(r, &q->einsum, &q->m.mesh, &a->lowering, a->cost.overlapped));
     }
     if (found->n > shown) sm_report_text(r, "%d more; --top N shows them.", found->n - shown);
 }

@@ -122,12 +122,6 @@ static void why_array(sm_report *r, sm_why *to, const sm_einsum *einsum, const s
     sm_page_leaf(r, node, sm_dtype_name(array->dtype), each, "B", "data type");
 }
 
-static const sm_fact *bandwidth_fact(const asked *q) {
-    if (q->in.level == SM_MEMORY_HOST) return &q->in.chip->pcie_bytes_per_s_oneway;
-    if (q->in.level == SM_MEMORY_ONCHIP) return &q->in.chip->onchip_bytes_per_s;
-    return &q->in.chip->memory_bytes_per_s;
-}
-
 static void why_lower(sm_report *r, sm_why *to, const asked *q, const sm_roofline *point) {
     const sm_einsum *einsum = &q->einsum;
     const sm_chip *chip = q->in.chip;
@@ -146,7 +140,7 @@ static void why_lower(sm_report *r, sm_why *to, const asked *q, const sm_rooflin
         sm_page_why(r, memory, "bytes moved", "sum over the arrays, each once", point->bytes, "B");
     for (int i = 0; i < einsum->operands; i++) why_array(r, bytes, einsum, &einsum->in[i]);
     why_array(r, bytes, einsum, &einsum->out);
-    sm_page_fact(r, memory, sm_textf(r, "bandwidth of %s", level_title(q)), bandwidth_fact(q),
+    sm_page_fact(r, memory, sm_textf(r, "bandwidth of %s", level_title(q)), point->bandwidth,
                  "B/s");
 }
 
@@ -211,36 +205,30 @@ static sm_status price(asked *q, sm_roofline *point, sm_error *err) {
 }
 
 static sm_status show_sweep(sm_report *r, asked *q, sm_error *err) {
-    const char *heads = "";
-    for (int i = 0; i < q->sweep.ranges; i++)
-        heads = sm_textf(r, "%s>%s|", heads, q->einsum.index[q->sweep.range[i].index].name);
-    heads = sm_textf(r, "%s>FLOPs|>bytes|>FLOP/B|>math|>memory|>lower|>expected|<bound", heads);
-    sm_table *table = sm_page_table(r, NULL, heads);
-    sm_data *points = sm_put_array(r, r->data, "points");
+    const char *columns = "";
+    for (int i = 0; i < q->sweep.ranges; i++) {
+        const char *name = q->einsum.index[q->sweep.range[i].index].name;
+        columns = sm_textf(r, "%sdims.%s>{=}%s|", columns, name, name);
+    }
+    columns = sm_textf(r,
+                       "%sflops>{n}FLOPs|bytes>{B}bytes|intensity>FLOP/B|time_s.math>{s}math|"
+                       "time_s.memory>{s}memory|time_s.lower>{s}lower|time_s.expected>{s}expected|"
+                       "time_s.upper|bound<bound",
+                       columns);
+    const sm_listing list = sm_page_list(r, r->data, "points", NULL, columns);
     for (int p = 0; p < q->sweep.points; p++) {
         sm_size_sweep_point(&q->sweep, p, &q->einsum);
         sm_roofline at;
         sm_status status = price(q, &at, err);
         if (status) return status;
-        sm_data *object = sm_put_object(r, points, NULL);
-        sm_data *dims = sm_put_object(r, object, "dims");
-        const char *cells[SM_PAGE_COLUMNS];
-        int n = 0;
-        for (int i = 0; i < q->sweep.ranges; i++) {
-            const sm_index *index = &q->einsum.index[q->sweep.range[i].index];
-            sm_put(r, dims, index->name, index->size);
-            cells[n++] = sm_show_exact(r, index->size);
-        }
-        put_point(r, object, &at);
-        cells[n++] = sm_show_count(r, at.flops);
-        cells[n++] = sm_show_bytes(r, at.bytes);
-        cells[n++] = sm_show_number(r, at.intensity);
-        cells[n++] = sm_show_seconds(r, at.math_s);
-        cells[n++] = sm_show_seconds(r, at.memory_s);
-        cells[n++] = sm_show_seconds(r, at.lower_s);
-        cells[n++] = sm_show_seconds(r, at.expected_s);
-        cells[n++] = bound_of(&at);
-        sm_page_cells(r, table, cells);
+        const sm_field cost[] = {SM_FIELDS(at.flops, at.bytes, at.intensity, at.math_s, at.memory_s,
+                                           at.lower_s, at.expected_s, at.upper_s, bound_of(&at))};
+        sm_field field[SM_MAX_INDICES + sizeof cost / sizeof *cost];
+        size_t n = 0;
+        for (int i = 0; i < q->sweep.ranges; i++)
+            field[n++] = sm_field_number(q->einsum.index[q->sweep.range[i].index].size);
+        memcpy(&field[n], cost, sizeof cost);
+        sm_list_fields(&list, true, n + sizeof cost / sizeof *cost, field);
     }
     return SM_OK;
 }

@@ -47,6 +47,8 @@ double profile_mfu(const sm_profile *p);
 
 /* A part of a whole in per cent; "-" where there is no whole. */
 const char *profile_share(sm_report *r, double part, double whole);
+/* At most so many letters of a name, from its end, which says more than its start. */
+const char *profile_tail(sm_report *r, const char *text, size_t width);
 /* What would save time, as page and data. of: what the times are of, "the step"; before: between
  * what is the matter and where, ", in ". */
 void profile_tell_findings(sm_report *r, const sm_profile_finding *finding, int n, const char *of,

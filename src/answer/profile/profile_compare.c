@@ -142,22 +142,13 @@ static const char *signed_seconds(sm_report *r, double seconds) {
                     sm_show_seconds(r, fabs(seconds)));
 }
 
-static void put_row(sm_report *r, sm_table *table, bool places, const change *c, double whole) {
-    const char *cells[SM_PAGE_COLUMNS];
-    int n = 0;
-    cells[n++] = c->kind;
-    if (places) {
-        size_t length = strlen(c->place), most = 26;
-        cells[n++] = length <= most ? c->place : sm_textf(r, "..%s", c->place + length - most + 2);
-    }
+/* Of the difference of the steps: parts of opposite sign have shares beyond it. */
+static void put_row(sm_report *r, sm_table *table, const change *c, double whole) {
+    double time[2], part = difference(c);
     for (int s = 0; s < 2; s++)
-        cells[n++] =
-            c->count[s] > 0 || c->seconds[s] != 0 ? sm_show_seconds(r, c->seconds[s]) : "-";
-    cells[n++] = signed_seconds(r, difference(c));
-    /* Of the difference of the steps: parts of opposite sign have shares beyond it. */
-    double part = difference(c);
-    cells[n++] = whole != 0 ? sm_show_percent(r, part / whole) : "-";
-    sm_page_cells(r, table, cells);
+        time[s] = c->count[s] > 0 || c->seconds[s] != 0 ? c->seconds[s] : NAN;
+    sm_page_row(r, table, c->kind, profile_tail(r, c->place, 26), time[0], time[1],
+                signed_seconds(r, part), whole != 0 ? part / whole : NAN);
 }
 
 static void page_table(sm_report *r, const char *title, const profile_side *side[2], bool places,
@@ -170,17 +161,17 @@ static void page_table(sm_report *r, const char *title, const profile_side *side
                           .count = {1, 1}};
     sm_table *table =
         sm_page_table(r, title,
-                      sm_textf(r, "<part|%s>%s|>%s|>difference|>of it", places ? "<place|" : "",
-                               side[0]->name, side[1]->name));
+                      sm_textf(r, "<part|%s<place|>{s}%s|>{s}%s|>difference|>{%%}of it",
+                               places ? "" : "-", side[0]->name, side[1]->name));
     if (!list) return;
-    for (int i = 0; i < n && i < top; i++) put_row(r, table, places, &list[i], difference(&total));
+    for (int i = 0; i < n && i < top; i++) put_row(r, table, &list[i], difference(&total));
     if (n > top) {
         /* The rows beyond the first ones, as one. */
         change rest = {.kind = sm_textf(r, "%d others", n - top), .place = ""};
         for (int i = top; i < n; i++) add(&rest, &list[i]);
-        put_row(r, table, places, &rest, difference(&total));
+        put_row(r, table, &rest, difference(&total));
     }
-    put_row(r, table, places, &total, difference(&total));
+    put_row(r, table, &total, difference(&total));
 }
 
 static void put_data(sm_report *r, const profile_side *side[2]) {
@@ -251,9 +242,7 @@ void profile_compare_sent(sm_report *r, const profile_side *side[2], int top) {
         for (int s = 0; s < 2; s++)
             runs[s] = c->sent[s] > 0 ? sm_textf(r, "%s x", sm_show_number(r, c->count[s])) : "-";
         const char *about = c->about[0] ? c->about[0] : c->about[1] ? c->about[1] : "";
-        size_t length = strlen(about), most = 24;
-        if (length > most) about = sm_textf(r, "..%s", about + length - most + 2);
-        sm_page_row(r, table, c->kind, c->place, about, runs[0], runs[1]);
+        sm_page_row(r, table, c->kind, c->place, profile_tail(r, about, 24), runs[0], runs[1]);
         shown++;
     }
 }

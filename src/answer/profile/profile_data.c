@@ -23,36 +23,6 @@ void profile_tell_findings(sm_report *r, const sm_profile_finding *finding, int 
     }
 }
 
-static void put_ops(sm_report *r, const profile_rows *rows) {
-    sm_data *ops = sm_put_array(r, r->data, "ops");
-    for (int i = 0; i < rows->n; i++) {
-        const profile_row *row = &rows->row[i];
-        sm_data *op = sm_put_object(r, ops, NULL);
-        sm_put(r, op, "name|kind|count|flops|bytes", row->name, profile_kind_names[row->kind],
-               row->count, row->flops, row->bytes);
-        sm_put(r, sm_put_object(r, op, "time_s"), "measured|lower|expected", row->measured_s,
-               row->lower_s, row->expected_s);
-        sm_put(r, op, "bound|source", sm_profile_bound_name(row->bound), row->source);
-    }
-    r->records = ops;
-}
-
-static void put_collectives(sm_report *r, const sm_profile *p, const profile_rows *rows) {
-    sm_data *list = sm_put_array(r, r->data, "collectives");
-    for (int i = 0; i < rows->comms; i++) {
-        const profile_comm_row *row = &rows->comm[i];
-        const sm_profile_collective *c = row->first;
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put(r, object, "op|name|axes|group|count|bytes|bytes_per_chip",
-               sm_collective_name(c->op), row->name,
-               c->axes ? sm_axes_words(r, &p->mesh, c->axes) : NULL, c->members, row->count,
-               c->bytes * row->count, row->bytes_per_chip);
-        sm_put(r, object, "lower_s|time_s|exposed_s|measured_s|algorithm|bound|source",
-               row->lower_s, row->expected_s, row->exposed_s, row->measured_s, c->algorithm,
-               c->latency_bound ? "latency" : "bandwidth", row->source);
-    }
-}
-
 void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows, bool trace) {
     const sm_profile_time *t = &p->time;
     double compute = fmax(t->compute_s, 1e-300);
@@ -87,6 +57,6 @@ void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows, b
     sm_put(r, r->data, "guessed", p->guessed);
     sm_put(r, sm_put_object(r, r->data, "time_s"), "compute|exposed|overlapped|copies|idle",
            t->compute_s, t->exposed_s, t->overlapped_s, t->copies_s, 0.0);
-    put_ops(r, rows);
-    put_collectives(r, p, rows);
+    r->records = sm_put_array(r, r->data, "ops"); /* the page lists them, and what follows */
+    sm_put_array(r, r->data, "collectives");
 }

@@ -2,8 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The end of a long name says more than its start. */
-static const char *tail(sm_report *r, const char *text, size_t width) {
+const char *profile_tail(sm_report *r, const char *text, size_t width) {
     size_t length = strlen(text);
     return length <= width ? text : sm_textf(r, "..%s", text + length - width + 2);
 }
@@ -81,47 +80,45 @@ static double seconds_of(const profile_row *row) {
 }
 
 static void kernels(sm_report *r, const sm_profile *p, const profile_rows *rows, int top) {
-    bool ran = p->measured.runs > 0;
+    const bool ran = p->measured.runs > 0;
     double step = ran && !isnan(p->measured.step_s) ? p->measured.step_s : p->time.expected_s;
-    sm_table *table = sm_page_table(r, "Kernels, by where they come from",
-                                    ran ? "<place|>runs|>{s}measured|>{s}expected|>share|"
-                                          ">roofline|<bound"
-                                        : "<place|<kind|>runs|>{s}time|>share|>roofline|<bound");
-    for (int i = 0; i < rows->n && i < top; i++) {
+    const sm_listing list = sm_page_list(
+        r, r->data, "ops", "Kernels, by where they come from",
+        sm_textf(r,
+                 "name|<place|kind%s<kind|count>runs|flops|bytes|time_s.measured%s>{s}measured|"
+                 "time_s.lower|time_s.expected>{s}%s|>share|>roofline|bound<bound|source",
+                 ran ? "-" : "", ran ? "" : "-", ran ? "expected" : "time"));
+    for (int i = 0; i < rows->n; i++) {
         const profile_row *row = &rows->row[i];
-        const char *place = tail(r, row->name, ran ? 30 : 34);
-        const char *share = profile_share(r, seconds_of(row), step);
-        const char *roofline = profile_share(r, row->lower_s, seconds_of(row));
-        const char *bound = sm_profile_bound_name(row->bound);
-        if (ran)
-            sm_page_row(r, table, place, row->count, row->measured_s, row->expected_s, share,
-                        roofline, bound);
-        else
-            sm_page_row(r, table, place, profile_kind_names[row->kind], row->count, row->expected_s,
-                        share, roofline, bound);
+        sm_list_row(&list, i < top, row->name, profile_tail(r, row->name, ran ? 30 : 34),
+                    profile_kind_names[row->kind], row->count, row->flops, row->bytes,
+                    row->measured_s, row->lower_s, row->expected_s,
+                    profile_share(r, seconds_of(row), step),
+                    profile_share(r, row->lower_s, seconds_of(row)),
+                    sm_profile_bound_name(row->bound), row->source);
     }
 }
 
 static void collectives(sm_report *r, const sm_profile *p, const profile_rows *rows, int top) {
-    bool ran = p->measured.runs > 0;
-    if (rows->comms == 0) return;
-    sm_table *table =
-        sm_page_table(r, "Collectives",
-                      ran ? "<collective|<over|<place|>runs|>{B}sent|>{s}measured|>{s}expected|"
-                            ">{s}exposed"
-                          : "<collective|<over|<place|>runs|>{B}sent|>{s}time|>{s}exposed");
-    for (int i = 0; i < rows->comms && i < top; i++) {
+    const bool ran = p->measured.runs > 0;
+    const sm_listing list = sm_page_list(
+        r, r->data, "collectives", "Collectives",
+        sm_textf(r,
+                 "op<collective|<over|<place|name|axes|group|count>runs|bytes|"
+                 "bytes_per_chip>{B}sent|lower_s|%s>{s}measured|time_s>{s}%s|exposed_s>{s}exposed|"
+                 "measured_s",
+                 ran ? "" : "-", ran ? "expected" : "time"));
+    for (int i = 0; i < rows->comms; i++) {
         const profile_comm_row *row = &rows->comm[i];
-        const char *over = row->first->axes ? sm_axes_words(r, &p->mesh, row->first->axes)
-                                            : sm_textf(r, "%d", row->first->members);
-        const char *op = sm_collective_name(row->first->op);
-        const char *place = tail(r, row->name, ran ? 20 : 26);
-        if (ran)
-            sm_page_row(r, table, op, over, place, row->count, row->bytes_per_chip, row->measured_s,
-                        row->expected_s, row->exposed_s);
-        else
-            sm_page_row(r, table, op, over, place, row->count, row->bytes_per_chip, row->expected_s,
-                        row->exposed_s);
+        const sm_profile_collective *c = row->first;
+        const char *axes = c->axes ? sm_axes_words(r, &p->mesh, c->axes) : NULL;
+        sm_data *object = sm_list_row(
+            &list, i < top, sm_collective_name(c->op), axes ? axes : sm_textf(r, "%d", c->members),
+            profile_tail(r, row->name, ran ? 20 : 26), row->name, axes, c->members, row->count,
+            c->bytes * row->count, row->bytes_per_chip, row->lower_s, row->measured_s,
+            row->expected_s, row->exposed_s, row->measured_s);
+        sm_put(r, object, "algorithm|bound|source", c->algorithm,
+               c->latency_bound ? "latency" : "bandwidth", row->source);
     }
 }
 

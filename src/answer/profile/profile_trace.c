@@ -108,77 +108,6 @@ static void tell_waits(sm_report *r, const sm_trace_breakdown *b) {
                        device_text(r, b->trace, last->device), sm_show_seconds(r, last->wait_s));
 }
 
-static void devices(sm_report *r, const sm_trace_breakdown *b, int top) {
-    if (b->devices < 2) return;
-    bool waits = !isnan(b->device[0].wait_s);
-    sm_table *table = sm_page_table(r, "Devices, the slowest first",
-                                    waits ? "<device|>{s}step|>{s}compute|>{s}exposed|>{s}copies|"
-                                            ">{s}idle|>{s}waits"
-                                          : "<device|>{s}step|>{s}compute|>{s}exposed|>{s}copies|"
-                                            ">{s}idle");
-    for (int i = 0; i < b->devices; i++) {
-        const sm_device_time *d = &b->device[i];
-        const double *part = d->mean.part_s;
-        double idle = part[SM_PART_HOST] + part[SM_PART_GAP] + part[SM_PART_IDLE];
-        if (i >= top && i != b->devices - 1) continue;
-        const sm_field cells[] = {SM_FIELDS(
-            device_text(r, b->trace, d->device), seconds_of(&d->mean), part[SM_PART_COMPUTE],
-            part[SM_PART_EXPOSED], part[SM_PART_COPIES], idle, d->wait_s)};
-        sm_page_fields(r, table, waits ? 7 : 6, cells);
-    }
-    if (waits) tell_waits(r, b);
-    else tell_slow(r, b);
-}
-
-static void kernels(sm_report *r, const sm_profile_ran *p, int top) {
-    const sm_trace_breakdown *b = p->time;
-    double steps = 0;
-    for (int i = 0; i < b->devices; i++) steps += b->device[i].steps;
-    sm_table *table =
-        sm_page_table(r, "Kernels, by the op that launched them",
-                      p->system ? "<op|<shapes|>runs|>{s}time|>share|>FLOP/s|>roofline"
-                                : "<op|<shapes|>runs|>{s}time|>share|>FLOP/s");
-    for (int i = 0; i < b->rows && i < top; i++) {
-        const sm_kernel_row *row = &b->row[i];
-        double time = row->seconds / steps;
-        const sm_field cells[] = {
-            SM_FIELDS(short_name(r, row->op, 22), cut(r, row->shapes, 18), row->count / steps, time,
-                      profile_share(r, time, seconds_of(&b->mean)),
-                      row->flops > 0 ? sm_show_count(r, row->flops / row->seconds) : "",
-                      isnan(p->lower_s[i]) ? "" : profile_share(r, p->lower_s[i], row->seconds))};
-        sm_page_fields(r, table, p->system ? 7 : 6, cells);
-    }
-}
-
-static void collectives(sm_report *r, const sm_profile_ran *p, int top) {
-    const sm_trace_breakdown *b = p->time;
-    double steps = 0;
-    for (int i = 0; i < b->devices; i++) steps += b->device[i].steps;
-    if (b->comms == 0) return;
-    bool link = !isnan(p->link_bytes_per_s);
-    sm_table *table =
-        sm_page_table(r, "Collectives, a step",
-                      link ? "<collective|>{=}over|>{B}bytes|>runs|>{s}time|>{s}shortest|"
-                             ">{B}bus/s|>link|>{s}exposed"
-                           : "<collective|>{=}over|>{B}bytes|>runs|>{s}time|>{s}shortest|"
-                             ">{B}bus/s|>{s}exposed");
-    for (int i = 0; i < b->comms && i < top; i++) {
-        const sm_comm_row *row = &b->comm[i];
-        double bus = row->bytes * row->bus_factor / row->least_s;
-        double over = row->members ? (double)row->members : NAN;
-        if (link)
-            sm_page_row(r, table, row->op, over, row->bytes, row->count / steps,
-                        row->seconds / steps, row->least_s, bus,
-                        isnan(bus) ? "-" : profile_share(r, bus, p->link_bytes_per_s),
-                        row->exposed_s / steps);
-        else
-            sm_page_row(r, table, row->op, over, row->bytes, row->count / steps,
-                        row->seconds / steps, row->least_s, bus, row->exposed_s / steps);
-    }
-}
-
-/* ---- data ---- */
-
 static void put_step(sm_report *r, sm_data *object, const sm_trace_step *s) {
     sm_put(r, object, "compute_s|exposed_s|copies_s|host_s|gaps_s|idle_s|overlapped_s",
            s->part_s[SM_PART_COMPUTE], s->part_s[SM_PART_EXPOSED], s->part_s[SM_PART_COPIES],
@@ -186,47 +115,88 @@ static void put_step(sm_report *r, sm_data *object, const sm_trace_step *s) {
            s->overlapped_s);
 }
 
-static void put_devices(sm_report *r, const sm_trace_breakdown *b) {
-    sm_data *list = sm_put_array(r, r->data, "devices");
+static void devices(sm_report *r, const sm_trace_breakdown *b, int top) {
+    bool waits = !isnan(b->device[0].wait_s);
+    const sm_listing list = sm_page_list(
+        r, r->data, "devices", "Devices, the slowest first",
+        sm_textf(r,
+                 "name|file|<device|ordinal|rank|steps|step_s>{s}step|>{s}compute|>{s}exposed|"
+                 ">{s}copies|>{s}idle|median_s|least_s|most_s|wait_s%s>{s}waits",
+                 waits ? "" : "-"));
     for (int i = 0; i < b->devices; i++) {
         const sm_device_time *d = &b->device[i];
         const sm_trace_device *on = &b->trace->on[d->device];
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put(r, object, "name|file", on->name, b->trace->file[on->file].name);
-        sm_put(r, object, "ordinal|rank|steps|step_s|median_s|least_s|most_s|wait_s", on->ordinal,
-               on->rank < 0 ? NAN : (double)on->rank, d->steps, seconds_of(&d->mean), d->median_s,
-               d->least_s, d->most_s, d->wait_s);
+        const double *part = d->mean.part_s;
+        bool shown = b->devices > 1 && (i < top || i == b->devices - 1);
+        sm_data *object = sm_list_row(
+            &list, shown, on->name, b->trace->file[on->file].name,
+            device_text(r, b->trace, d->device), on->ordinal, on->rank < 0 ? NAN : (double)on->rank,
+            d->steps, seconds_of(&d->mean), part[SM_PART_COMPUTE], part[SM_PART_EXPOSED],
+            part[SM_PART_COPIES], part[SM_PART_HOST] + part[SM_PART_GAP] + part[SM_PART_IDLE],
+            d->median_s, d->least_s, d->most_s, d->wait_s);
         put_step(r, object, &d->mean);
         sm_data *whole = sm_put_object(r, object, "whole_trace");
         sm_put(r, whole, "seconds", (double)(d->whole.end_ps - d->whole.start_ps) * 1e-12);
         put_step(r, whole, &d->whole);
     }
+    if (b->devices < 2) return;
+    if (waits) tell_waits(r, b);
+    else tell_slow(r, b);
 }
 
-static void put_kernels(sm_report *r, const sm_profile_ran *p) {
-    sm_data *list = sm_put_array(r, r->data, "ops");
-    for (int i = 0; i < p->time->rows; i++) {
-        const sm_kernel_row *row = &p->time->row[i];
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put(r, object, "name|kernel|module|shapes", row->op, row->kernel, row->module,
-               row->shapes);
-        sm_put(r, object, "count|calls|seconds|flops|bytes|lower_s", row->count, row->calls,
-               row->seconds, row->flops, row->bytes, p->lower_s[i]);
+/* Of all devices. */
+static double steps_of(const sm_trace_breakdown *b) {
+    double steps = 0;
+    for (int i = 0; i < b->devices; i++) steps += b->device[i].steps;
+    return steps;
+}
+
+static void kernels(sm_report *r, const sm_profile_ran *p, int top) {
+    const sm_trace_breakdown *b = p->time;
+    const sm_listing list =
+        sm_page_list(r, r->data, "ops", "Kernels, by the op that launched them",
+                     sm_textf(r,
+                              "name|kernel|module|shapes|<op|<shapes|count|calls|>runs|>{s}time|"
+                              "seconds|>share|flops|>FLOP/s|%s>roofline",
+                              p->system ? "" : "-"));
+    for (int i = 0; i < b->rows; i++) {
+        const sm_kernel_row *row = &b->row[i];
+        double time = row->seconds / steps_of(b);
+        sm_data *object =
+            sm_list_row(&list,
+                        i<top, row->op, row->kernel, row->module, row->shapes,
+                            short_name(r, row->op, 22), cut(r, row->shapes, 18), row->count,
+                            row->calls, row->count / steps_of(b), time, row->seconds,
+                            profile_share(r, time, seconds_of(&b->mean)), row->flops, row->flops> 0
+                            ? sm_show_count(r, row->flops / row->seconds)
+                            : "",
+                        isnan(p->lower_s[i]) ? "" : profile_share(r, p->lower_s[i], row->seconds));
+        sm_put(r, object, "bytes|lower_s", row->bytes, p->lower_s[i]);
     }
-    r->records = list;
 }
 
-static void put_comms(sm_report *r, const sm_trace_breakdown *b) {
-    sm_data *list = sm_put_array(r, r->data, "collectives");
+static void collectives(sm_report *r, const sm_profile_ran *p, int top) {
+    const sm_trace_breakdown *b = p->time;
+    const double steps = steps_of(b);
+    const sm_listing list = sm_page_list(
+        r, r->data, "collectives", "Collectives, a step",
+        sm_textf(r,
+                 "op<collective|dtype|group|members>{=}over|bytes>{B}bytes|count|>runs|seconds|"
+                 ">{s}time|least_s>{s}shortest|exposed_s|bus_bytes_per_s>{B}bus/s|%s>link|"
+                 ">{s}exposed",
+                 isnan(p->link_bytes_per_s) ? "-" : ""));
     for (int i = 0; i < b->comms; i++) {
         const sm_comm_row *row = &b->comm[i];
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put(r, object, "op|dtype|group", row->op, row->dtype, row->group_name);
-        sm_put(r, object, "members|bytes|count|seconds|least_s|exposed_s|bus_bytes_per_s",
-               row->members ? (double)row->members : NAN, row->bytes, row->count, row->seconds,
-               row->least_s, row->exposed_s, row->bytes * row->bus_factor / row->least_s);
+        double bus = row->bytes * row->bus_factor / row->least_s;
+        sm_list_row(
+            &list, i < top, row->op, row->dtype, row->group_name,
+            row->members ? (double)row->members : NAN, row->bytes, row->count, row->count / steps,
+            row->seconds, row->seconds / steps, row->least_s, row->exposed_s, bus,
+            isnan(bus) ? "-" : profile_share(r, bus, p->link_bytes_per_s), row->exposed_s / steps);
     }
 }
+
+/* ---- data ---- */
 
 static void put_data(sm_report *r, const sm_profile_ran *p) {
     static const char *const from[] = {"marked", "program", "repeated", "none"};
@@ -241,9 +211,9 @@ static void put_data(sm_report *r, const sm_profile_ran *p) {
            from[b->steps_from], seconds_of(&b->mean));
     put_step(r, r->data, &b->mean);
     sm_put(r, r->data, "flops|not_understood_s", p->flops, b->other_s);
-    put_devices(r, b);
-    put_kernels(r, p);
-    put_comms(r, b);
+    sm_put_array(r, r->data, "devices"); /* the page lists them, and what follows */
+    r->records = sm_put_array(r, r->data, "ops");
+    sm_put_array(r, r->data, "collectives");
 }
 
 /* ---- against another ---- */
@@ -303,7 +273,6 @@ static bool draw(sm_report *r, const sm_trace *t) {
 void profile_steps(sm_report *r, const sm_trace_breakdown *b, int top) {
     where(r, b);
     devices(r, b, top);
-    put_devices(r, b);
 }
 
 sm_status profile_trace_answer(const sm_profile_question *q, int top, sm_report *r, sm_error *err) {

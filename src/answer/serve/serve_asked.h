@@ -68,12 +68,9 @@ void sm_serve_fleet_data(sm_report *r, sm_data *under, const sm_serving_found *a
 /* The evidence nearest to a point. */
 sm_evidence_near sm_serve_evidence(const sm_serve_asked *q, const sm_serve_point *p,
                                    sm_evidence_asked *asked);
-/* Where 80 % of measurements of an expected time are expected. */
-typedef struct sm_serve_ends {
-    double low, high;
-} sm_serve_ends;
-sm_serve_ends sm_serve_interval(const sm_serve_asked *q, const sm_evidence_near *near,
-                                sm_regime regime, double expected_s);
+/* Wider as the evidence is farther. */
+sm_ends sm_serve_interval(const sm_serve_asked *q, const sm_evidence_near *near, sm_regime regime,
+                          double expected_s);
 
 /* The job on as many chips as a replica has, as the search prices it. */
 sm_status sm_serve_open(sm_serve_asked *q, int chips, sm_serve **serve, sm_error *err);
@@ -112,11 +109,10 @@ sm_status sm_serve_batches(sm_serving_found *a, sm_error *err);
 sm_status sm_serve_compare(const sm_serve_question *question, sm_report *r, sm_error *err);
 
 /* ---- the parts of the answer: as the page, and as data ---- */
-/* What is served, and how: on so, computed in these types. */
-/* In what the engine differs from its software. */
 /* Whose constants stand in where the software that is named has none on the chip. */
 void sm_stand_in_page(sm_report *r, const char *named, const sm_chip *chip,
                       const sm_calibration *used);
+/* In what the engine differs from its software. */
 void sm_engine_page(sm_report *r, const sm_software *engine);
 /* Which of the limits of a step are defaults of a software that are known. */
 void sm_engine_limits_page(sm_report *r, const sm_software *engine, const sm_chip *chip,
@@ -125,8 +121,9 @@ void sm_serve_job_page(sm_report *r, const sm_serve_asked *q, const char *on, co
 void sm_serve_search_page(sm_report *r, const sm_serve_result *s);
 /* Why there is no point, or why it will not do, as a sentence. */
 const char *sm_serve_reason(sm_report *r, const sm_serving_found *a);
-/* "int8 weights, bf16 cache, bf16 compute: " before a plan when types differ from row to row. */
-const char *sm_serve_dtype_words(sm_report *r, const sm_serve_asked *q, const sm_serve_dtypes *d);
+/* "int8 weights, bf16 cache, bf16 compute: tensor=8": types where they differ from row to row. */
+const char *sm_serve_typed_plan(sm_report *r, const sm_serve_asked *q, const sm_serve_dtypes *d,
+                                const sm_plan *plan);
 /* A batch that follows from requests in flight is no whole number. */
 const char *sm_serve_batch_words(sm_report *r, double batch);
 /* Dollars per million tokens by what ranks. */

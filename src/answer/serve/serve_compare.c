@@ -18,11 +18,6 @@ static double joules_per_token(const sm_serve_asked *q, const sm_serve_point *p)
     return sm_rated_energy_j(&q->in.system->chip, 1.0 / sm_serve_throughput(q, p));
 }
 
-static const char *plan_words(sm_report *r, const sm_serve_asked *q, const sm_plan *plan) {
-    return sm_textf(r, "%s%s", sm_serve_dtype_words(r, q, &q->job.dtypes),
-                    sm_serve_plan_words(r, q->in.system, plan));
-}
-
 static sm_compared point_row(sm_report *r, const sm_serving_found *a) {
     const sm_serve_asked *q = a->q;
     const sm_serve_point *p = a->best;
@@ -30,7 +25,7 @@ static sm_compared point_row(sm_report *r, const sm_serving_found *a) {
     double usd = sm_serve_cost(q, p);
     return (sm_compared){
         .system = system,
-        .plan = plan_words(r, q, &p->plan),
+        .plan = sm_serve_typed_plan(r, q, &q->job.dtypes, &p->plan),
         .cells = {system, sm_show_exact(r, p->chips), sm_serve_batch_words(r, p->batch),
                   sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, p->ttft_s[1]),
                   sm_show_number(r, sm_serve_throughput(q, p)),
@@ -45,7 +40,7 @@ static sm_compared fleet_row(sm_report *r, const sm_serving_found *a) {
     const char *system = q->in.system->text;
     const double per_token = f->point.usd_per_million_tokens / f->utilisation;
     return (sm_compared){.system = system,
-                         .plan = plan_words(r, q, &f->point.plan),
+                         .plan = sm_serve_typed_plan(r, q, &q->job.dtypes, &f->point.plan),
                          .cells = {system, sm_show_exact(r, f->replicas),
                                    sm_show_exact(r, f->chips), sm_show_percent(r, f->utilisation),
                                    sm_show_seconds(r, f->tpot_s), sm_show_seconds(r, f->ttft_s),

@@ -6,26 +6,31 @@ sm_evidence_near sm_serve_evidence(const sm_serve_asked *q, const sm_serve_point
                                    sm_evidence_asked *asked) {
     const sm_serve_job *job = &q->job;
     sm_dtype weights = job->as_stored ? q->in.model->stored.type : job->dtypes.weights;
-    sm_evidence_of_serving(asked, q->in.model, &q->in.system->chip, q->in.software, weights,
-                           &p->plan, p->chips, job->alone ? p->batch : p->in_flight, job->prompt,
-                           job->output);
+    *asked = sm_evidence_of_serving(
+        &(sm_evidence_question){.model = q->in.model,
+                                .chip = &q->in.system->chip,
+                                .software = q->in.software,
+                                .type = weights,
+                                .plan = &p->plan},
+        (double[]){p->chips, job->alone ? p->batch : p->in_flight, job->prompt, job->output});
     return sm_evidence_nearest(asked, q->in.calibration);
 }
 
-sm_serve_ends sm_serve_interval(const sm_serve_asked *q, const sm_evidence_near *near,
-                                sm_regime regime, double expected_s) {
-    sm_serve_ends ends = {NAN, NAN};
+sm_ends sm_serve_interval(const sm_serve_asked *q, const sm_evidence_near *near, sm_regime regime,
+                          double expected_s) {
+    sm_ends ends = {NAN, NAN};
     sm_calibration_interval(q->used, &q->in.system->chip, regime, expected_s, &ends.low,
                             &ends.high);
-    sm_evidence_widen(near, expected_s, &ends.low, &ends.high);
-    return ends;
+    if (!(near->wider > 1.0) || !(expected_s > 0.0)) return ends;
+    return (sm_ends){expected_s * pow(ends.low / expected_s, near->wider),
+                     expected_s * pow(ends.high / expected_s, near->wider)};
 }
 
 static void put_time(sm_report *r, sm_data *object, const char *key, const double s[3],
                      const sm_serve_asked *q, const sm_evidence_near *near, sm_regime regime) {
     sm_data *time = sm_put_object(r, object, key);
     sm_put(r, time, "lower|expected|upper", s[0], s[1], s[2]);
-    sm_serve_ends ends = sm_serve_interval(q, near, regime, s[1]);
+    sm_ends ends = sm_serve_interval(q, near, regime, s[1]);
     sm_put(r, sm_put_array(r, time, "interval"), NULL, ends.low, ends.high);
 }
 
@@ -73,15 +78,14 @@ void sm_serve_dtypes_data(sm_report *r, sm_data *object, const sm_serve_dtypes *
 }
 
 static void put_batches(sm_report *r, sm_data *object, const sm_serving_found *a) {
-    sm_data *list = sm_put_array(r, object, "batch_sweep");
+    const sm_listing list = sm_page_list(r, object, "batch_sweep", NULL,
+                                         "batch|fits|tpot_s.lower|tpot_s.expected|"
+                                         "tokens_per_s_per_chip|bound|prefill_s");
     for (int i = 0; i < a->batches; i++) {
         const sm_serve_point *p = &a->batch[i];
-        sm_data *item = sm_put_object(r, list, NULL);
-        sm_put(r, item, "batch|fits", p->batch, p->fits);
-        sm_put(r, sm_put_object(r, item, "tpot_s"), "lower|expected", p->tpot_s[0], p->tpot_s[1]);
-        sm_put(r, item, "tokens_per_s_per_chip|bound", p->tokens_per_s_per_chip,
-               sm_serve_bound_name(p->decode.bound));
-        sm_put(r, item, "prefill_s", fmax(0, p->tpot_s[1] - p->tpot_alone_s[1]));
+        sm_data *item = sm_list_row(&list, false, p->batch, p->fits, p->tpot_s[0], p->tpot_s[1],
+                                    p->tokens_per_s_per_chip, sm_serve_bound_name(p->decode.bound),
+                                    fmax(0, p->tpot_s[1] - p->tpot_alone_s[1]));
         put_step(r, item, "breakdown_s", &p->decode);
     }
 }

@@ -16,11 +16,12 @@ const char *sm_serve_bound_words(sm_report *r, const sm_system *system,
     return sm_textf(r, "network:%s", system->level[price->bound_level].name);
 }
 
-/* "int8 weights, bf16 cache, bf16 compute: " before a plan when types differ from row to row. */
-const char *sm_serve_dtype_words(sm_report *r, const sm_serve_asked *q, const sm_serve_dtypes *d) {
-    if (q->choices == 1) return "";
-    return sm_textf(r, "%s weights, %s cache, %s compute: ", sm_dtype_name(d->weights),
-                    sm_dtype_name(d->kv), sm_dtype_name(d->compute));
+const char *sm_serve_typed_plan(sm_report *r, const sm_serve_asked *q, const sm_serve_dtypes *d,
+                                const sm_plan *plan) {
+    const char *words = sm_serve_plan_words(r, q->in.system, plan);
+    if (q->choices == 1) return words;
+    return sm_textf(r, "%s weights, %s cache, %s compute: %s", sm_dtype_name(d->weights),
+                    sm_dtype_name(d->kv), sm_dtype_name(d->compute), words);
 }
 
 double sm_serve_cost(const sm_serve_asked *q, const sm_serve_point *p) {
@@ -66,9 +67,7 @@ static void frontier_page(sm_report *r, const sm_serving_found *a) {
         size_t at = rows > 1 ? i * (found->n - 1) / (rows - 1) : found->n - 1;
         const sm_serve_asked *q = a->q;
         const sm_serve_point *p = &a->result->point[at];
-        const char *plan =
-            sm_textf(r, "%s%s", sm_serve_dtype_words(r, q, sm_serve_dtypes_of(a, at)),
-                     sm_serve_plan_words(r, q->in.system, &p->plan));
+        const char *plan = sm_serve_typed_plan(r, q, sm_serve_dtypes_of(a, at), &p->plan);
         double usd = sm_serve_cost(q, p);
         sm_page_row(r, t, p->chips, sm_serve_batch_words(r, p->batch), p->tpot_s[1], p->tpot_s[0],
                     p->ttft_s[1], sm_serve_throughput(q, p), usd > 0 ? usd : NAN,
@@ -118,12 +117,10 @@ static const char *price_words(sm_report *r, double usd) {
 
 static void plan_line(sm_report *r, const sm_serving_found *a) {
     const sm_serve_point *p = a->best;
-    sm_report_text(r, "%s, batch %s (%s fit): %s%s", a->q->slice.text,
+    sm_report_text(r, "%s, batch %s (%s fit): %s", a->q->slice.text,
                    sm_serve_batch_words(r, p->batch),
-
                    p->most_batch >= 1.0 ? sm_show_exact(r, p->most_batch) : "none",
-                   sm_serve_dtype_words(r, a->q, &a->q->job.dtypes),
-                   sm_serve_plan_words(r, a->q->in.system, &p->plan));
+                   sm_serve_typed_plan(r, a->q, &a->q->job.dtypes, &p->plan));
     sm_copies_note(r, &p->plan, a->q->job.model);
     if (p->fits) return;
     sm_report_text(r, "It does not fit: the fullest chip needs %s and has %s.",
@@ -144,7 +141,7 @@ static void speed_lines(sm_report *r, const sm_serving_found *a) {
     const sm_serve_point *p = a->best;
     sm_evidence_asked asked;
     const sm_evidence_near near = sm_serve_evidence(a->q, p, &asked);
-    sm_serve_ends ends = sm_serve_interval(a->q, &near, SM_REGIME_decode, p->tpot_s[1]);
+    sm_ends ends = sm_serve_interval(a->q, &near, SM_REGIME_decode, p->tpot_s[1]);
     sm_report_text(r, "Time per token %s (80 %%: %s to %s, constants of %s %s), bound %s by %s.",
                    sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, ends.low),
                    sm_show_seconds(r, ends.high), a->q->used->chip, a->q->used->software,
@@ -186,43 +183,23 @@ static void speed_lines(sm_report *r, const sm_serving_found *a) {
     sm_evidence_page(r, &asked, &near);
 }
 
-/* A table of steps: what the caller has before, the parts of the step, what it has after. Scans
- * have a column where there are any. */
-static sm_table *step_table(sm_report *r, const char *title, const char *before, bool scans,
-                            const char *after) {
-    return sm_page_table(r, title,
-                         sm_textf(r, "%s|>weights|>KV|>compute|%s>network|>other%s", before,
-                                  scans ? ">scans|" : "", after));
-}
-
-/* cell: with the n that stand before, and room for all. */
-static void step_row(sm_report *r, sm_table *t, const char **cell, int n, const sm_step_price *step,
-                     bool scans, const char *after) {
-    const double parts[] = {step->breakdown_s.weights, step->breakdown_s.kv,
-                            step->breakdown_s.compute, step->breakdown_s.scans,
-                            step->breakdown_s.network, step->breakdown_s.other};
-    for (int i = 0; i < 6; i++)
-        if (i != 3 || scans) cell[n++] = sm_show_seconds(r, parts[i]);
-    cell[n] = after;
-    sm_page_cells(r, t, cell);
-}
+/* The parts of a step as columns; scans have one where there are any. */
+#define STEP_HEADS ">{s}weights|>{s}KV|>{s}compute|%s>{s}scans|>{s}network|>{s}other"
+#define STEP_PARTS(b) (b).weights, (b).kv, (b).compute, (b).scans, (b).network, (b).other
 
 static void batches_page(sm_report *r, const sm_serving_found *a) {
     /* with scans the bound has no room on the page */
     bool scans = a->batches > 0 && a->batch[0].decode.breakdown_s.scans > 0;
     bool alone = a->q->job.alone;
-    const char *first = scans   ? ">batch|>token"
-                        : alone ? ">batch|>token|>bound"
-                                : ">batch|>token|>prefill";
-    sm_table *t = step_table(r, "This plan at other batches", first, scans, "|>tok/s/chip");
+    sm_table *t =
+        sm_page_table(r, "This plan at other batches",
+                      sm_textf(r, ">batch|>{s}token|%s>{s}%s|" STEP_HEADS "|>tok/s/chip",
+                               scans ? "-" : "", alone ? "bound" : "prefill", scans ? "" : "-"));
     for (int i = 0; i < a->batches; i++) {
         const sm_serve_point *p = &a->batch[i];
-        const char *cell[SM_PAGE_COLUMNS] = {sm_serve_batch_words(r, p->batch),
-                                             sm_show_seconds(r, p->tpot_s[1])};
-        double prefills_s = fmax(0, p->tpot_s[1] - p->tpot_alone_s[1]);
-        cell[2] = sm_show_seconds(r, alone ? p->tpot_s[0] : prefills_s);
-        step_row(r, t, cell, scans ? 2 : 3, &p->decode, scans,
-                 sm_show_number(r, p->tokens_per_s_per_chip));
+        sm_page_row(r, t, sm_serve_batch_words(r, p->batch), p->tpot_s[1],
+                    alone ? p->tpot_s[0] : fmax(0, p->tpot_s[1] - p->tpot_alone_s[1]),
+                    STEP_PARTS(p->decode.breakdown_s), p->tokens_per_s_per_chip);
     }
 }
 
@@ -272,16 +249,14 @@ static sm_status best_page(sm_report *r, const sm_serving_found *a, sm_error *er
                        "output are the decoder's.",
                        a->detail->encoder_positions);
     bool scans = a->best->decode.breakdown_s.scans > 0;
-    sm_table *t = step_table(r, "Where the time goes",
-                             scans ? "<step|>expected" : "<step|>bound|>expected", scans, "");
+    sm_table *t = sm_page_table(r, "Where the time goes",
+                                sm_textf(r, "<step|%s>{s}bound|>{s}expected|" STEP_HEADS,
+                                         scans ? "-" : "", scans ? "" : "-"));
     const sm_step_price *step[2] = {&a->best->decode, &a->best->prefill};
     static const char *const names[2] = {"decode", "prefill of one prompt"};
-    for (int i = 0; i < 2; i++) {
-        const char *expected = sm_show_seconds(r, step[i]->expected_s);
-        const char *bound = scans ? expected : sm_show_seconds(r, step[i]->lower_s);
-        const char *cell[SM_PAGE_COLUMNS] = {names[i], bound, expected};
-        step_row(r, t, cell, scans ? 2 : 3, step[i], scans, NULL);
-    }
+    for (int i = 0; i < 2; i++)
+        sm_page_row(r, t, names[i], step[i]->lower_s, step[i]->expected_s,
+                    STEP_PARTS(step[i]->breakdown_s));
     sm_bar_part parts[] = {{"params", a->best->memory.params},
                            {"KV cache", a->best->memory.kv},
                            {"activations", a->best->memory.activations},
@@ -334,15 +309,13 @@ static void pools_page(sm_report *r, const sm_serving_found *a) {
                 sm_serve_plan_words(r, from, &p->prefill.plan));
     sm_page_row(r, t, "decode", p->decode.chips, p->decode.batch, p->decode.decode.expected_s,
                 sm_serve_plan_words(r, s, &p->decode.plan));
-    sm_report_text(
-        r,
-        "%s prefill chips for each decode chip. The cache of a request, %s, moves in "
-        "%s. Together %s tokens/s per chip%s.",
-        sm_show_number(r, p->prefill_per_decode_chips), sm_show_bytes(r, p->kv_bytes),
-        sm_show_seconds(r, p->kv_transfer_s), sm_show_number(r, p->tokens_per_s_per_chip),
-        p->usd_per_million_tokens > 0
-            ? sm_textf(r, ", %s per million tokens", sm_show_usd(r, p->usd_per_million_tokens))
-            : "");
+    sm_report_text(r,
+                   "%s prefill chips for each decode chip. The cache of a request, %s, moves in "
+                   "%s. Together %s tokens/s per chip%s.",
+                   sm_show_number(r, p->prefill_per_decode_chips), sm_show_bytes(r, p->kv_bytes),
+                   sm_show_seconds(r, p->kv_transfer_s),
+                   sm_show_number(r, p->tokens_per_s_per_chip),
+                   price_words(r, p->usd_per_million_tokens));
     if (a->q->search.ttft_s <= 0.0)
         sm_report_text(r, "Without --ttft the prefill batch is that of most prompts per chip.");
     workers_lines(r, a);

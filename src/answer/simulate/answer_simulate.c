@@ -190,10 +190,14 @@ static sm_evidence_near evidence_of(const sm_simulate_asked *q, sm_evidence_aske
     sm_dtype weights = q->job.as_stored ? q->in.model->stored.type : q->job.dtypes.weights;
     double in_flight =
         q->options.concurrency > 0.0 ? q->options.concurrency : q->result.mean_in_system;
-    sm_evidence_of_serving(asked, q->in.model, &q->in.system->chip, q->in.software, weights,
-                           &q->plan, sm_plan_chips(&q->plan),
-                           in_flight * q->plan.data / q->options.replicas, q->job.prompt,
-                           l->output);
+    *asked = sm_evidence_of_serving(&(sm_evidence_question){.model = q->in.model,
+                                                            .chip = &q->in.system->chip,
+                                                            .software = q->in.software,
+                                                            .type = weights,
+                                                            .plan = &q->plan},
+                                    (double[]){sm_plan_chips(&q->plan),
+                                               in_flight * q->plan.data / q->options.replicas,
+                                               q->job.prompt, l->output});
     return sm_evidence_nearest(asked, q->in.calibration);
 }
 

@@ -129,6 +129,8 @@ static told tell(sm_report *r, const asked_mfu *q, const sm_flops_count *c) {
                   flops * q->tokens_per_s};
 }
 
+static double share_of(const told *t) { return t->peak > 0 ? t->flops_per_s / t->peak : NAN; }
+
 static void put_count(sm_report *r, sm_data *object, const asked_mfu *q, const sm_flops_count *c,
                       const told *t) {
 #define X(id, word, what) word,
@@ -137,17 +139,12 @@ static void put_count(sm_report *r, sm_data *object, const asked_mfu *q, const s
     static const char *const again[] = {SM_COUNTED_AGAIN(X)};
     static const char *const peaks[] = {SM_COUNTED_PEAK(X)};
 #undef X
-    sm_put(r, object, "figure", c->figure);
-    sm_put(r, object, "parameters", of[c->parameters]);
-    sm_put(r, object, "attention", pairs[c->attention]);
-    sm_put(r, object, "all_windows", c->all_windows);
-    sm_put(r, object, "again", again[c->again]);
-    sm_put(r, object, "peak", c->peak_flops_per_s > 0 ? "fixed" : peaks[c->peak]);
-    sm_put(r, object, "peak_flops_per_s|flops_per_token", t->peak, t->flops);
-    if (q->figure) {
-        sm_put(r, object, "flops_per_s_per_chip", t->flops_per_s);
-        sm_put(r, object, "utilisation", t->peak > 0 ? t->flops_per_s / t->peak : NAN);
-    }
+    sm_put(r, object,
+           "figure|parameters|attention|all_windows|again|peak|peak_flops_per_s|flops_per_token",
+           c->figure, of[c->parameters], pairs[c->attention], c->all_windows, again[c->again],
+           c->peak_flops_per_s > 0 ? "fixed" : peaks[c->peak], t->peak, t->flops);
+    if (q->figure)
+        sm_put(r, object, "flops_per_s_per_chip|utilisation", t->flops_per_s, share_of(t));
     sm_put(r, object, "source", c->source);
 }
 
@@ -165,10 +162,8 @@ static void count_row(sm_report *r, const asked_mfu *q, const sm_codebase *base,
     sm_put(r, object, "codebase|title|since", base->name, base->title, since);
     put_count(r, object, q, c, &t);
     sm_flops_count_words(c, words, sizeof words);
-    if (q->figure)
-        sm_page_row(r, table, name, t.peak > 0 ? t.flops_per_s / t.peak : NAN,
-                    sm_show_rate(r, t.flops_per_s, ""), t.flops, c->figure, words);
-    else sm_page_row(r, table, name, t.flops, t.peak > 0 ? t.peak : NAN, c->figure, words);
+    sm_page_row(r, table, name, share_of(&t), sm_show_rate(r, t.flops_per_s, ""), t.flops,
+                t.peak > 0 ? t.peak : NAN, c->figure, words);
 }
 
 /* Those of the question, then those that are shipped; NULL behind them. */
@@ -179,11 +174,13 @@ static const sm_codebase *base_at(const asked_mfu *q, size_t i) {
 }
 
 static void every_count(sm_report *r, const asked_mfu *q) {
-    sm_table *table = q->figure
-                          ? sm_page_table(r, "The same speed in every count",
-                                          "<count|>{%}share|>FLOP/s|>{n}FLOPs/token|<as|<counts")
-                          : sm_page_table(r, "FLOPs of training on a token, in every count",
-                                          "<count|>{n}FLOPs/token|>{FLOP/s}peak|<as|<counts");
+    const char *as_told = q->figure ? "" : "-";
+    sm_table *table = sm_page_table(
+        r,
+        q->figure ? "The same speed in every count"
+                  : "FLOPs of training on a token, in every count",
+        sm_textf(r, "<count|%s>{%%}share|%s>FLOP/s|>{n}FLOPs/token|%s>{FLOP/s}peak|<as|<counts",
+                 as_told, as_told, q->figure ? "-" : ""));
     sm_table *sources = sm_page_table(r, "Where each says so", "<count|<source");
     sm_data *list = sm_put_array(r, r->data, "counts");
     const sm_codebase *base;
@@ -266,11 +263,8 @@ sm_status sm_answer_mfu(const sm_mfu_question *question, sm_report *r, sm_error 
         sm_report_heading(r, "%s on %s: %s%s", q.in.model->name, q.in.system->text, q.figure,
                           whose(r, &q));
     else sm_report_heading(r, "%s on %s: what counts as FLOPs", q.in.model->name, chip->name);
-    sm_put(r, r->data, "command", "mfu");
-    sm_put(r, r->data, "model", q.in.model->name);
-    sm_put(r, r->data, "system", q.in.system->text);
-    sm_put(r, r->data, "dtype", sm_dtype_name(q.in.dtype));
-    sm_put(r, r->data, "seq|batch_tokens|chips", q.in.seq, q.batch, q.in.system->chips);
+    sm_put(r, r->data, "command|model|system|dtype|seq|batch_tokens|chips", "mfu", q.in.model->name,
+           q.in.system->text, sm_dtype_name(q.in.dtype), q.in.seq, q.batch, q.in.system->chips);
     sm_units_note(r, chip, q.in.dtype);
     if (q.figure) speed(r, &q);
     bool possible = !q.figure || least_share(r, &q) <= 1;

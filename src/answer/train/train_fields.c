@@ -35,12 +35,12 @@ static void put_collectives(sm_report *r, sm_data *object, const sm_system *syst
     sm_data *list = sm_put_array(r, object, "collectives");
     for (int i = 0; i < detail->lines.collectives; i++) {
         const sm_plan_collective *c = &detail->lines.collective[i];
-        sm_data *item = sm_put_object(r, list, NULL);
-        sm_put(r, item, "op|array|axis|phase", sm_collective_name(c->op), c->array, c->axis,
-               c->phase);
-        sm_put(r, item, "count|bytes_per_chip|bytes_busiest_link|time_s|exposed_s|algorithm|level",
-               c->count, c->bytes, c->wire_bytes, c->time_s, c->exposed_s,
-               c->algorithm ? c->algorithm : "", system->level[c->level].name);
+        sm_put(r, sm_put_object(r, list, NULL),
+               "op|array|axis|phase|count|bytes_per_chip|bytes_busiest_link|time_s|exposed_s|"
+               "algorithm|level",
+               sm_collective_name(c->op), c->array, c->axis, c->phase, c->count, c->bytes,
+               c->wire_bytes, c->time_s, c->exposed_s, c->algorithm ? c->algorithm : "",
+               system->level[c->level].name);
     }
 }
 

@@ -96,33 +96,26 @@ static const char *scaling(sm_report *r, const sm_train_point *first, const sm_t
     return sm_show_percent(r, b->tokens_per_s_per_chip / a->tokens_per_s_per_chip);
 }
 
-static void point_row(sm_report *r, const sm_train_sweep *w, const sm_train_point *first,
-                      const sm_train_point *p, sm_table *table) {
-    const sm_price_of_plan *price = &p->best.detail.price;
-    bool run = w->q->job.tokens > 0.0;
-    const sm_field cells[] = {SM_FIELDS(price->chips, price->expected_s, scaling(r, first, p),
-                                        price->mfu, price->tokens_per_s_per_chip,
-                                        sm_train_bound(r, &p->system, price),
-                                        run ? price->train_time_s : price->memory.total,
-                                        w->q->price_known ? price->cost_usd : NAN)};
-    sm_page_fields(r, table, run ? 8 : 7, cells);
-}
-
 static void pareto_rows(sm_report *r, const sm_train_sweep *w, const bool *pays) {
     const sm_train_point *first = NULL;
-    bool run = w->q->job.tokens > 0.0;
+    const char *run = w->q->job.tokens > 0.0 ? "" : "-";
     sm_table *numbers =
         sm_page_table(r, "The best plan for each number of chips that pays off",
-                      run ? ">{=}chips|>{s}step|>scaling|>{%}MFU|>{n}tok/s/chip|<bound|>{s}run|"
-                            ">{$}cost"
-                          : ">{=}chips|>{s}step|>scaling|>{%}MFU|>{n}tok/s/chip|<bound|>{B}memory");
+                      sm_textf(r,
+                               ">{=}chips|>{s}step|>scaling|>{%%}MFU|>{n}tok/s/chip|<bound|"
+                               "%s>{s}run|%s>{$}cost|%s>{B}memory",
+                               run, run, *run ? "" : "-"));
     sm_table *plans = sm_page_table(r, NULL, ">{=}chips|<plan");
     for (int i = 0; i < w->q->in.n_chips; i++) {
         const sm_train_point *p = &w->point[i];
+        const sm_price_of_plan *price = &p->best.detail.price;
         if (!pays[i]) continue;
         if (!first) first = p;
-        point_row(r, w, first, p, numbers);
-        sm_page_row(r, plans, p->best.detail.price.chips, p->best.text);
+        sm_page_row(r, numbers, price->chips, price->expected_s, scaling(r, first, p), price->mfu,
+                    price->tokens_per_s_per_chip, sm_train_bound(r, &p->system, price),
+                    price->train_time_s, w->q->price_known ? price->cost_usd : NAN,
+                    price->memory.total);
+        sm_page_row(r, plans, price->chips, p->best.text);
     }
 }
 

@@ -23,9 +23,12 @@ static const char *software_of(const support *s, sm_evidence_use use) {
 /* Sizes that the question leaves open lie within every range. */
 static sm_evidence_asked ask(const support *s, sm_evidence_use use) {
     const sm_support_question *in = &s->in;
-    sm_evidence_asked asked;
-    sm_evidence_of_serving(&asked, in->model, &in->system->chip, software_of(s, use), in->type,
-                           NULL, in->system->chips, in->in_flight, in->prompt, in->output);
+    sm_evidence_asked asked = sm_evidence_of_serving(
+        &(sm_evidence_question){.model = in->model,
+                                .chip = &in->system->chip,
+                                .software = software_of(s, use),
+                                .type = in->type},
+        (double[]){in->system->chips, in->in_flight, in->prompt, in->output});
     if (use == SM_EVIDENCE_TRAINING) {
         asked.q.use = use;
         asked.size[1] = (sm_asked_size){"sequence", in->seq};
@@ -68,22 +71,15 @@ static void tell(support *s, sm_evidence_use use) {
     size_t n = sm_evidence_find(&q, near, (size_t)s->in.top);
     sm_data *list = sm_put_array(r, r->data, keys[use]);
     sm_report_heading(r, "%s", titles[use]);
-    sm_table *t =
-        sm_page_table(r, NULL,
-                      use == SM_EVIDENCE_SERVING
-                          ? "<model|<chip|<software|>{=}rows|>{%}off by|>{%}first|>{%}here|<beyond"
-                          : "<model|<chip|<software|>{=}rows|>{%}off by|>{%}here|<beyond");
+    sm_table *t = sm_page_table(
+        r, NULL,
+        sm_textf(r, "<model|<chip|<software|>{=}rows|>{%%}off by|%s>{%%}first|>{%%}here|<beyond",
+                 use == SM_EVIDENCE_SERVING ? "" : "-"));
     for (size_t i = 0; i < n; i++) {
         const sm_evidence *e = near[i].of;
-        const char *model = sm_evidence_model(r, &near[i]);
-        const char *chip = near[i].same_chip ? "this chip" : e->chip;
-        const char *software = e->software[0] ? e->software : "any";
-        if (use == SM_EVIDENCE_SERVING)
-            sm_page_row(r, t, model, chip, software, e->rows, e->error, e->first_error,
-                        near[i].error, near[i].beyond);
-        else
-            sm_page_row(r, t, model, chip, software, e->rows, e->error, near[i].error,
-                        near[i].beyond);
+        sm_page_row(r, t, sm_evidence_model(r, &near[i]), near[i].same_chip ? "this chip" : e->chip,
+                    e->software[0] ? e->software : "any", e->rows, e->error, e->first_error,
+                    near[i].error, near[i].beyond);
         sm_evidence_fields(r, sm_put_object(r, list, NULL), &near[i]);
     }
     if (n > 0) sm_evidence_page(r, &asked, &near[0]);

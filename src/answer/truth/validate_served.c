@@ -9,9 +9,7 @@ void sm_put_parts(sm_report *r, sm_data *object, const sm_checked *c) {
         sm_data *part = sm_put_object(r, parts, NULL);
         sm_put(r, part, "quantity|measured|lower|expected", sm_served_name(c->p.part[i].quantity),
                c->p.part[i].measured_s, c->p.part[i].lower_s, c->p.part[i].expected_s);
-        sm_data *interval = sm_put_array(r, part, "interval");
-        sm_put(r, interval, NULL, c->p.part[i].low_s);
-        sm_put(r, interval, NULL, c->p.part[i].high_s);
+        sm_put(r, sm_put_array(r, part, "interval"), NULL, c->p.part[i].low_s, c->p.part[i].high_s);
         sm_put(r, part, "error", c->p.part[i].expected_s / c->p.part[i].measured_s - 1.0);
     }
 }

@@ -128,29 +128,22 @@ static void add_groups(sm_report *r, const sm_validation *v, sm_data *by, int d,
         r->out_of_memory = true;
         return;
     }
-    if (g.n > 1 || most == SIZE_MAX) {
-        const char *head = d == MODEL ? "model or operation" : sm_validate_groups[d];
-        sm_table *table = sm_page_table(
-            r, sm_textf(r, "By %s", head),
-            sm_textf(r,
-                     "<%s|>{=}rows|>{%%}median|>{%%}mean|>{%%}p90|>{+%%}bias|>{%%}in interval|"
-                     ">{=}below lower",
-                     head));
-        for (size_t i = 0; i < g.n && i < most; i++) {
-            const sm_error_stats *s = &g.group[i].stats;
-            sm_page_row(r, table, g.group[i].key, (double)s->n, s->median, s->mean, s->p90, s->bias,
-                        s->coverage, (double)s->below_lower);
-        }
-        if (g.n > most)
-            sm_report_text(r, "and %zu more with fewer rows; --by %s shows all", g.n - most,
-                           sm_validate_groups[d]);
-    }
-    sm_data *list = sm_put_array(r, by, sm_validate_groups[d]);
+    const char *head = d == MODEL ? "model or operation" : sm_validate_groups[d];
+    const sm_listing list = sm_page_list(
+        r, by, sm_validate_groups[d], sm_textf(r, "By %s", head),
+        sm_textf(r,
+                 "name<%s|n>{=}rows|median>{%%}median|mean>{%%}mean|p90>{%%}p90|bias>{+%%}bias|"
+                 "coverage>{%%}in interval|below_lower>{=}below lower",
+                 head));
+    const bool shown = g.n > 1 || most == SIZE_MAX;
     for (size_t i = 0; i < g.n; i++) {
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put(r, object, "name", g.group[i].key);
-        sm_put_error_stats(r, object, &g.group[i].stats);
+        const sm_error_stats *s = &g.group[i].stats;
+        sm_list_row(&list, shown && i < most, g.group[i].key, (double)s->n, s->median, s->mean,
+                    s->p90, s->bias, s->coverage, (double)s->below_lower);
     }
+    if (shown && g.n > most)
+        sm_report_text(r, "and %zu more with fewer rows; --by %s shows all", g.n - most,
+                       sm_validate_groups[d]);
 }
 
 /* ---- rows kept apart ---- */

@@ -24,7 +24,7 @@ void sm_validate_suspects(sm_report *r, const sm_validation *v) {
                 sm_data *object = sm_put_object(r, list, NULL);
                 sm_put_row_id(r, object, v, c);
                 sm_put(r, object, "line|warning", c->row->line, truth->warning[w].text);
-                if ((*&n)++ < MOST_SHOWN)
+                if (n++ < MOST_SHOWN)
                     sm_page_row(r, table, sm_row_name(r, v, c), sm_show_exact(r, c->row->line),
                                 truth->warning[w].text);
             }

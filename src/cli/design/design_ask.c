@@ -6,21 +6,14 @@
 
 /* ---- which they are: the last axis varies fastest ---- */
 
-static int64_t stride(const design *d, int axis) {
-    const sweep *s = d->work[0].s;
-    int64_t n = 1;
-    for (int i = axis + 1; i < s->axes; i++) n *= s->axis[i].n;
-    return n;
-}
-
 int design_place(const design *d, int64_t machine, int axis) {
-    return (int)(machine / stride(d, axis) % d->work[0].s->axis[axis].n);
+    return (int)(machine / sweep_stride(d->work[0].s, axis) % d->work[0].s->axis[axis].n);
 }
 
 int64_t design_neighbour(const design *d, int64_t machine, int axis, int step) {
     const int at = design_place(d, machine, axis) + step;
     if (at < 0 || at >= d->work[0].s->axis[axis].n) return -1;
-    return machine + step * stride(d, axis);
+    return machine + step * sweep_stride(d->work[0].s, axis);
 }
 
 const char *design_value(const design *d, int64_t machine, int axis) {

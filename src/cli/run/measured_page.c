@@ -112,10 +112,9 @@ sm_status measured_files(sm_report *r, const measuring *q, sm_error *err) {
 
 /* ---- JSON ---- */
 
-static void put_spread(sm_report *r, sm_data *parent, const sm_spread *s) {
-    sm_put(r, sm_put_object(r, parent, "time_s"), "least|low|median|high|repeats|disturbed",
-           s->least, s->low, s->median, s->high, s->n, s->disturbed);
-}
+#define SPREAD_KEYS                                                                                \
+    "time_s.least|time_s.low|time_s.median|time_s.high|time_s.repeats>{=}repeats|time_s.disturbed"
+#define SPREAD(s) (s).least, (s).low, (s).median, (s).high, (s).n, (s).disturbed
 
 static void put_line(sm_report *r, sm_data *object, const sm_measured_line *line) {
     sm_put(r, object, "latency_s|bytes_per_s|crossover_bytes|median_error", line->line.latency_s,
@@ -128,57 +127,45 @@ static void put_line(sm_report *r, sm_data *object, const sm_measured_line *line
 static double giga(double amount, double seconds) { return amount / seconds / 1e9; }
 
 static void show_matmuls(sm_report *r, const measuring *q) {
-    sm_data *list = sm_put_array(r, r->data, "matmuls");
-    sm_table *table =
-        sm_page_table(r,
-                      q->gpu.gpus ? "Matrix products in GFLOP/s of the first GPU"
-                                  : "Matrix products in GFLOP/s of a rank, all ranks at once",
-                      "<dtype|>{=}m|>{=}n|>{=}k|>{=}repeats|>median|>quartile|>quartile|>expected");
+    const sm_listing list =
+        sm_page_list(r, r->data, "matmuls",
+                     q->gpu.gpus ? "Matrix products in GFLOP/s of the first GPU"
+                                 : "Matrix products in GFLOP/s of a rank, all ranks at once",
+                     "dtype<dtype|m>{=}m|n>{=}n|k>{=}k|" SPREAD_KEYS "|flops_per_s|expected_s|"
+                     ">median|>quartile|>quartile|>expected");
     for (int i = 0; i < q->found->matmuls; i++) {
         const sm_measured_matmul *m = &q->found->matmul[i];
         double flops = measured_flops(m);
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put(r, object, "dtype|m|n|k", sm_dtype_name(m->dtype), (double)m->m, (double)m->n,
-               (double)m->k);
-        put_spread(r, object, &m->seconds);
-        sm_put(r, object, "flops_per_s|expected_s", flops / m->seconds.median, q->matmul_s[i]);
-        if (measured_is_start(m)) continue;
-        sm_page_row(r, table, sm_dtype_name(m->dtype), (double)m->m, (double)m->n, (double)m->k,
-                    m->seconds.n, giga(flops, m->seconds.median), giga(flops, m->seconds.high),
+        sm_list_row(&list, !measured_is_start(m), sm_dtype_name(m->dtype), (double)m->m,
+                    (double)m->n, (double)m->k, SPREAD(m->seconds), flops / m->seconds.median,
+                    q->matmul_s[i], giga(flops, m->seconds.median), giga(flops, m->seconds.high),
                     giga(flops, m->seconds.low), giga(flops, q->matmul_s[i]));
     }
 }
 
 static void show_memory(sm_report *r, const measuring *q) {
-    sm_data *list = sm_put_array(r, r->data, "memory");
-    sm_table *table = sm_page_table(r,
-                                    q->gpu.gpus ? "Memory of the first GPU"
-                                                : "Memory and vectors of a rank, all ranks at once",
-                                    "<stream|>{=}repeats|>median|>quartile|>quartile|>best|<");
+    const sm_listing list = sm_page_list(
+        r, r->data, "memory",
+        q->gpu.gpus ? "Memory of the first GPU" : "Memory and vectors of a rank, all ranks at once",
+        "stream<stream|bytes|flops|" SPREAD_KEYS "|>median|>quartile|>quartile|>best|<");
     for (int i = 0; i < SM_SWEEP_COUNT; i++) {
         const sm_measured_stream *s = &q->found->stream[i];
         bool moves = i != SM_SWEEP_VECTOR;
         double amount = moves ? s->bytes : s->flops;
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put(r, object, "stream|bytes|flops", sm_sweep_name((sm_sweep)i), s->bytes, s->flops);
-        put_spread(r, object, &s->seconds);
-        if (s->seconds.n == 0) continue;
-        sm_page_row(r, table, sm_sweep_name((sm_sweep)i), s->seconds.n,
-                    giga(amount, s->seconds.median), giga(amount, s->seconds.high),
-                    giga(amount, s->seconds.low), giga(amount, s->seconds.least),
-                    moves ? "GB/s" : "GFLOP/s");
+        sm_list_row(&list, s->seconds.n > 0, sm_sweep_name((sm_sweep)i), s->bytes, s->flops,
+                    SPREAD(s->seconds), giga(amount, s->seconds.median),
+                    giga(amount, s->seconds.high), giga(amount, s->seconds.low),
+                    giga(amount, s->seconds.least), moves ? "GB/s" : "GFLOP/s");
     }
 }
 
 static void put_messages(sm_report *r, const measuring *q) {
     sm_data *messages = sm_put_object(r, r->data, "messages");
     put_line(r, messages, &q->send);
-    sm_data *list = sm_put_array(r, messages, "sizes");
-    for (int i = 0; i < q->found->sends; i++) {
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put(r, object, "bytes", (double)q->found->send[i].bytes);
-        put_spread(r, object, &q->found->send[i].seconds);
-    }
+    const sm_listing list = sm_page_list(r, messages, "sizes", NULL, "bytes|" SPREAD_KEYS);
+    for (int i = 0; i < q->found->sends; i++)
+        sm_list_row(&list, false, (double)q->found->send[i].bytes,
+                    SPREAD(q->found->send[i].seconds));
 }
 
 /* The sizes of one collective; returns the median of expected over measured, in size of its
@@ -187,14 +174,12 @@ static double put_sizes(sm_report *r, sm_data *object, const measuring *q,
                         const collective_line *line) {
     double off[SM_MOST_MEASURED_COLLECTIVES];
     int n = 0;
-    sm_data *list = sm_put_array(r, object, "sizes");
+    const sm_listing list =
+        sm_page_list(r, object, "sizes", NULL, "bytes|" SPREAD_KEYS "|expected_s");
     for (int i = 0; i < q->found->collectives; i++) {
         const sm_measured_collective *m = &q->found->collective[i];
         if (m->op != line->op || m->ranks != line->ranks) continue;
-        sm_data *size = sm_put_object(r, list, NULL);
-        sm_put(r, size, "bytes", m->bytes);
-        put_spread(r, size, &m->seconds);
-        sm_put(r, size, "expected_s", q->collective_s[i]);
+        sm_list_row(&list, false, m->bytes, SPREAD(m->seconds), q->collective_s[i]);
         off[n++] = fabs(log(q->collective_s[i] / m->seconds.median));
     }
     return sm_spread_of(off, n).median;
@@ -229,10 +214,10 @@ static void show_collectives(sm_report *r, const measuring *q) {
 }
 
 static void show_trainings(sm_report *r, const measuring *q) {
-    sm_data *list = sm_put_array(r, r->data, "trainings");
-    sm_table *table =
-        sm_page_table(r, "Steps of short trainings",
-                      "<model and plan|>{=}repeats|>{s}median|>{s}quartile|>{s}expected");
+    const sm_listing list =
+        sm_page_list(r, r->data, "trainings", "Steps of short trainings",
+                     "what<model and plan|" SPREAD_KEYS "|>{s}median|>{s}quartile|"
+                     "expected_s>{s}expected");
     for (int i = 0; i < q->runs; i++) {
         const measured_run *run = &q->run[i];
         const sm_spread *s = &q->found->training[i].seconds;
@@ -241,11 +226,7 @@ static void show_trainings(sm_report *r, const measuring *q) {
             sm_textf(r, "%d wide, %d layers%s, sequences of %d, %s=%d", run->model.D, run->model.L,
                      run->model.kind[0].E > 0 ? " of experts" : "", run->setup.tokens,
                      tensor ? "tensor" : "data", tensor ? run->plan.tensor : run->plan.data);
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put(r, object, "what", what);
-        put_spread(r, object, s);
-        sm_put(r, object, "expected_s", run->predicted_s);
-        sm_page_row(r, table, what, s->n, s->median, s->low, run->predicted_s);
+        sm_list_row(&list, true, what, SPREAD(*s), s->median, s->low, run->predicted_s);
     }
     sm_put(r, r->data, "waiting_s", q->waiting_s);
     sm_report_text(r,

@@ -191,12 +191,11 @@ static sm_status one_step(train_run *q, sm_communicator *world, sm_trainer *t, i
 }
 
 /* Processes read the text and the checkpoint each for itself: what changes meanwhile would part
- * them. Fowler, Noll and Vo's hash. */
+ * them. */
 static sm_status check_inputs(const train_run *q, sm_communicator *world, sm_error *err) {
-    uint64_t text = 0xcbf29ce484222325u, from = q->resumed.steps << 32 | q->resumed.checksum;
+    uint64_t text = sm_hash_bytes(q->setup.data, q->setup.data_bytes);
+    uint64_t from = q->resumed.steps << 32 | q->resumed.checksum;
     bool same;
-    for (size_t i = 0; i < q->setup.data_bytes; i++)
-        text = (text ^ q->setup.data[i]) * 0x100000001b3u;
     sm_status status = same_over_ranks(world, text, &same, err);
     if (!status && !same)
         return sm_fail(err, SM_BAD_INPUT, "%.200s changed while the ranks read it", q->given.data);

@@ -176,43 +176,36 @@ SM_ORDER(by_size, train_row,
          SM_BY_KEY(fmax(y->predicted_s, y->measured_s), fmax(x->predicted_s, x->measured_s))
              SM_BY_TEXT(name))
 
-/* One op, or as its name what many of them take together: these have no calls. */
-static void op_row(sm_report *r, sm_table *table, const train_row *o, const char *name,
-                   const char *bound) {
-    bool one = bound != NULL;
-    sm_page_row(r, table, name, one ? train_way_name(o->way) : "", one ? bound : "",
-                one ? sm_show_exact(r, o->calls) : "", or_none(o->predicted_s),
-                or_none(o->measured_s), or_none(o->around_s),
-                ratio(r, o->predicted_s, o->measured_s));
-}
-
 /* As many as a page takes, and the others as one. */
 static void show_ops(sm_report *r, train_run *q) {
     enum { SHOWN = 20 };
     train_times *x = &q->times;
     train_row others = {.kind = 0};
-    sm_data *list = sm_put_array(r, r->data, "ops");
-    sm_table *table =
-        sm_page_table(r, sm_textf(r, "Ops of a step%s", whose(r, x)),
-                      "<|<pass|<bound|>calls|>{s}predicted|>{s}measured|>{s}blocks|>ratio");
+    const sm_listing list =
+        sm_page_list(r, r->data, "ops", sm_textf(r, "Ops of a step%s", whose(r, x)),
+                     "op<|kind|pass<pass|bound<bound|calls>{=}calls|calls_predicted|flops|bytes|"
+                     "time_s.predicted|time_s.measured|slowest_rank_s|blocks_s|"
+                     ">{s}predicted|>{s}measured|>{s}blocks|>ratio");
     qsort(x->ops.row, (size_t)x->ops.n, sizeof *x->ops.row, by_size);
     for (int i = 0; i < x->ops.n; i++) {
         const train_row *o = &x->ops.row[i];
-        const char *bound = o->predicted_s > 0 ? sm_bound_name(o->bound) : "-";
-        sm_data *one = sm_put_object(r, list, NULL);
-        sm_put(r, one, "op|kind|pass|bound|calls|calls_predicted|flops|bytes", o->name,
-               kind_name((sm_op_kind)o->kind), train_way_name(o->way), bound, o->calls,
-               o->predicted_calls, o->flops, o->bytes);
-        prediction_put_times(r, one, o->predicted_s, o->measured_s);
-        sm_put(r, one, "slowest_rank_s|blocks_s", o->most_s, o->around_s);
-        if (i < SHOWN) op_row(r, table, o, o->name, bound);
+        sm_list_row(&list,
+                    i<SHOWN, o->name, kind_name((sm_op_kind)o->kind), train_way_name(o->way),
+                        o->predicted_s> 0
+                        ? sm_bound_name(o->bound)
+                        : "-",
+                    o->calls, o->predicted_calls, o->flops, o->bytes, o->predicted_s, o->measured_s,
+                    o->most_s, o->around_s, or_none(o->predicted_s), or_none(o->measured_s),
+                    or_none(o->around_s), ratio(r, o->predicted_s, o->measured_s));
         if (i < SHOWN) continue;
         others.predicted_s += o->predicted_s;
         others.measured_s += o->measured_s;
         others.around_s += o->around_s;
     }
     if (x->ops.n > SHOWN)
-        op_row(r, table, &others, sm_textf(r, "%d others", x->ops.n - SHOWN), NULL);
+        sm_page_row(r, list.table, sm_textf(r, "%d others", x->ops.n - SHOWN), "", "", "",
+                    or_none(others.predicted_s), or_none(others.measured_s),
+                    or_none(others.around_s), ratio(r, others.predicted_s, others.measured_s));
 }
 
 /* ---- collectives ---- */
@@ -412,8 +405,7 @@ sm_status train_report(sm_report *r, train_run *q, sm_error *err) {
     assert(q->end > from);
     double step_s = sm_spread_of(q->seconds + from, q->end - from).median;
     double predicted_s = q->detail.price.expected_s, tokens = train_run_tokens(q);
-    sm_data *step = sm_put_object(r, r->data, "step_s");
-    sm_put(r, step, "predicted|measured", predicted_s, step_s);
+    sm_put(r, sm_put_object(r, r->data, "step_s"), "predicted|measured", predicted_s, step_s);
     sm_put(r, sm_put_object(r, r->data, "tokens_per_s"), "predicted|measured", tokens / predicted_s,
            tokens / step_s);
     sm_report_text(r, "A step took %s (median), %s; predicted for %s: %s.",

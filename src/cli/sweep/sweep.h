@@ -50,10 +50,12 @@ sm_status sweep_new(const cli_call *call, const cli_list *over, const char *colu
                     const char *const *word, sweep **out, sm_error *err);
 void sweep_end(sweep *s);
 /* Ask one question: the cells of its row, one after the other, each ended by a 0, in a block for
- * sm_free. A value that the verb refuses is a row; what is wrong with all of them is the error. */
+ * sm_free. A value that the verb refuses is a row; what is wrong with all of them is the error.
+ * cells NULL: none; SM_BAD_INPUT when a key of --columns is none of the answer, with the nearest.
+ */
 sm_status sweep_ask(const sweep *s, int64_t row, char **cells, sm_error *err);
-/* Ask it again: SM_BAD_INPUT when a key of --columns is none of its answer, with the nearest. */
-sm_status sweep_check_columns(const sweep *s, int64_t row, sm_error *err);
+/* How many rows lie between two neighbouring values of an axis. */
+int64_t sweep_stride(const sweep *s, int axis);
 /* Where each of the cells of a row begins. */
 void sweep_part(const sweep *s, const char *cells, const char **cell);
 

@@ -213,20 +213,12 @@ static sm_status answer(asking *a, int64_t row, sm_report *r, char **cells, sm_e
     return status;
 }
 
-static sm_status ask(const sweep *s, int64_t row, char **cells, sm_error *err) {
+sm_status sweep_ask(const sweep *s, int64_t row, char **cells, sm_error *err) {
     asking a = {.s = s, .arena = sm_arena_new()};
     sm_report *r = sm_report_new();
+    if (cells) *cells = NULL;
     sm_status status = a.arena && r ? answer(&a, row, r, cells, err) : sm_fail_memory(err);
     sm_report_free(r);
     sm_arena_free(a.arena);
     return status;
-}
-
-sm_status sweep_ask(const sweep *s, int64_t row, char **cells, sm_error *err) {
-    *cells = NULL;
-    return ask(s, row, cells, err);
-}
-
-sm_status sweep_check_columns(const sweep *s, int64_t row, sm_error *err) {
-    return ask(s, row, NULL, err);
 }

@@ -43,14 +43,6 @@ static char *words_of(const sweep *s, sm_arena *arena) {
     return text;
 }
 
-static sm_status put_head(const sweep *s, FILE *out) {
-    const char *head[SWEEP_MOST_CELLS];
-    const int n = sweep_cells(s);
-    for (int i = 0; i < n; i++) head[i] = sweep_head(s, i);
-    sm_render_record(head, (size_t)n, out);
-    return SM_OK;
-}
-
 /* ---- going on ---- */
 
 /* Records that are whole, the head among them; *end: the bytes they take. */
@@ -95,9 +87,12 @@ static sm_status go_on(sweep_file *f, const char *words, sweep_plot *plot, sm_ar
 
 /* The rows of before go first, so that no mark ever stands beside them. */
 static sm_status begin_anew(sweep_file *f, const char *words, sm_error *err) {
+    const char *head[SWEEP_MOST_CELLS];
+    const int n = sweep_cells(f->s);
     f->out = fopen(f->path, "wb");
     if (!f->out) return fail_file("open", f->path, err);
-    put_head(f->s, f->out);
+    for (int i = 0; i < n; i++) head[i] = sweep_head(f->s, i);
+    sm_render_record(head, (size_t)n, f->out);
     if (fflush(f->out) != 0) return fail_file("write", f->path, err);
     return sm_io_write(f->mark, words, strlen(words), err);
 }

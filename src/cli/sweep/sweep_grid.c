@@ -172,6 +172,12 @@ sm_status sweep_read(sweep *s, const cli_list *over, const char *columns, int wo
     return status;
 }
 
+int64_t sweep_stride(const sweep *s, int axis) {
+    int64_t rows = 1;
+    for (int i = axis + 1; i < s->axes; i++) rows *= s->axis[i].n;
+    return rows;
+}
+
 int sweep_cells(const sweep *s) { return s->axes + s->columns + 2; }
 
 const char *sweep_head(const sweep *s, int cell) {

@@ -67,17 +67,10 @@ void sweep_plot_put(sweep_plot *plot, int64_t row, const char *const *cell) {
 
 /* ---- what lies where ---- */
 
-/* How many rows lie between two neighbouring values of an axis. */
-static int64_t stride_of(const sweep *s, int axis) {
-    int64_t rows = 1;
-    for (int i = axis + 1; i < s->axes; i++) rows *= s->axis[i].n;
-    return rows;
-}
-
 /* The row of a place along the picture and a combination of the other axes. */
 static int64_t row_of(const drawing *d, int64_t other, int64_t place) {
     if (d->across < 0) return 0;
-    const int64_t stride = stride_of(d->p->s, d->across);
+    const int64_t stride = sweep_stride(d->p->s, d->across);
     return (other / stride * d->along + place) * stride + other % stride;
 }
 
@@ -100,7 +93,7 @@ static const char *name_of(const drawing *d, int64_t row) {
     const char *text = "";
     for (int i = 0; i < s->axes; i++) {
         if (i == d->across || s->axis[i].n < 2) continue;
-        const char *value = s->axis[i].value[row / stride_of(s, i) % s->axis[i].n];
+        const char *value = s->axis[i].value[row / sweep_stride(s, i) % s->axis[i].n];
         const bool bare = isnan(number_of(value)) && s->axis[i].place != SWEEP_PLAN;
         text = sm_textf(d->r, "%s%s%s%s%.*s", text, *text ? ", " : "", bare ? "" : s->axis[i].name,
                         bare ? "" : " ", MOST_NAME, value);

@@ -34,7 +34,7 @@ static sm_status check(spread *p, const char *cells, sm_error *err) {
     if (strcmp(cell[p->s->axes], "yes") != 0) return SM_OK;
     p->checked = true;
     for (int i = 0; i < p->s->columns; i++)
-        if (!*cell[p->s->axes + 1 + i]) return sweep_check_columns(p->s, p->done, err);
+        if (!*cell[p->s->axes + 1 + i]) return sweep_ask(p->s, p->done, NULL, err);
     return SM_OK;
 }
 

@@ -304,15 +304,13 @@ static sm_status read_arrival(sm_request_file *f, double *arrival_s) {
     return SM_OK;
 }
 
-/* FNV-1a (Fowler, Noll, Vo) of the id as it is written; 0 stands for none. */
+/* A hash of the id as it is written; 0 stands for none. */
 static uint64_t read_id(const sm_request_file *f, request_field field) {
     const request_cell *cell = &f->row.cell[field];
     const char *text = f->line.text + cell->text.offset;
     if (cell->kind == CELL_ABSENT || cell->text.length == 0) return 0;
     if (cell->text.length == 1 && text[0] == '0') return 0;
-    uint64_t id = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < cell->text.length; i++)
-        id = (id ^ (unsigned char)text[i]) * UINT64_C(0x100000001b3);
+    uint64_t id = sm_hash_bytes(text, cell->text.length);
     return id ? id : 1;
 }
 
