@@ -1,9 +1,9 @@
 /* The same of decoders that engines serve since the autumn of 2026: Talkie, PLaMo 2 and 3, Lille,
  * Baichuan-M1, LongCat-Flash-Lite, Xing 4, a dense K2 Horizon and DeepSeek-V4.1 without tables as
  * mlx-lm 0.32 and mlx-vlm 0.7 make them, its tables by the shapes in NVIDIA NeMo's class; other K2
- * Horizons, GigaChat 3.5, IQuest Q1, MiniCPM-SALA, Alice AI and openPangu by the shapes in vLLM's
- * and SGLang's classes, Step 5 by those in its checkpoint's headers. Then what transformers 5.24
- * never ties, and settings that were counted wrong once. */
+ * Horizons, GigaChat 3.5, IQuest Q1, MiniCPM-SALA, Alice AI, openPangu, a Puzzle of Nemotron and
+ * Domyn Edge by the shapes in vLLM's and SGLang's classes, Step 5 by those in its checkpoint's
+ * headers. Then what transformers 5.24 never ties, and settings that were counted wrong once. */
 #pragma once
 #include "family_totals.h"
 
@@ -311,4 +311,23 @@ static const struct family_total served_totals[] = {
              "size\":64,\"intermediate_size\":96,\"model_type\":\"granite\",\"num_attention_heads"
              "\":4,\"num_hidden_layers\":2,\"num_key_value_heads\":2,\"vocab_size\":100},\"tie_wor"
              "d_embeddings\":true}"},
+    {100346, "{\"attention_bias\":false,\"block_configs\":[{\"block_type\":\"mamba\"},{\"block_"
+             "type\":\"moe\",\"moe_intermediate_size\":32,\"num_experts_per_tok\":2},{\"block_type"
+             "\":\"attention\"},{\"block_type\":\"moe\",\"moe_intermediate_size\":48,\"n_routed_ex"
+             "perts\":6,\"num_experts_per_tok\":4}],\"conv_kernel\":4,\"head_dim\":16,\"hidden_siz"
+             "e\":64,\"intermediate_size\":128,\"layer_norm_epsilon\":1e-05,\"layers_block_type\":"
+             "[\"mamba\",\"moe\",\"attention\",\"moe\"],\"mamba_head_dim\":16,\"mamba_num_heads\":"
+             "4,\"mamba_proj_bias\":false,\"mlp_bias\":false,\"model_type\":\"nemotron_h_puzzle\","
+             "\"moe_latent_size\":32,\"moe_shared_expert_intermediate_size\":48,\"n_group\":1,\"n_"
+             "groups\":2,\"n_routed_experts\":8,\"n_shared_experts\":1,\"norm_topk_prob\":true,\"n"
+             "um_attention_heads\":4,\"num_hidden_layers\":null,\"num_key_value_heads\":2,\"routed"
+             "_scaling_factor\":1.0,\"ssm_state_size\":8,\"tie_word_embeddings\":false,\"topk_grou"
+             "p\":1,\"use_bias\":false,\"use_conv_bias\":true,\"vocab_size\":128}"},
+    {118144, "{\"architectures\":[\"DomynEdgeForCausalLM\"],\"hidden_act\":\"silu\",\"hidden_si"
+             "ze\":64,\"intermediate_size\":96,\"model_type\":\"domyn_edge\",\"num_attention_heads"
+             "\":4,\"num_hidden_layers\":3,\"num_key_value_heads\":2,\"per_layer_config\":[{\"head"
+             "_dim\":16},{\"head_dim\":32},{\"head_dim\":16}],\"position_layers\":[\"rope\",\"nope"
+             "\",\"rope\"],\"rms_norm_eps\":1e-06,\"rope_parameters\":{\"rope_type\":\"default\"},"
+             "\"tie_word_embeddings\":false,\"vocab_size\":100,\"window_sizes\":[[15,0],[-1,-1],[1"
+             "5,0]]}"},
 };
