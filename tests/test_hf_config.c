@@ -650,6 +650,17 @@ static void catalogued_writing_begins(void **state) {
     }
 }
 
+/* Tables of words and those before them (LongCat-Flash-Lite) are no vocabulary: a step would hold
+ * scores of their rows. */
+static void tables_of_words_before_are_no_vocabulary(void **state) {
+    static sm_model m;
+    sm_arena *arena = sm_arena_new();
+    (void)state;
+    catalogue_load("longcat-flash-lite", arena, &m);
+    assert_true(m.V == 131072);
+    sm_arena_free(arena);
+}
+
 /* ---- hostile input ---- */
 
 /* Every prefix of a good text is an error with a place, and never more. */
@@ -811,6 +822,7 @@ int main(void) {
         cmocka_unit_test(unknown_names_get_their_neighbour),
         cmocka_unit_test(config_files_are_the_catalogue),
         cmocka_unit_test(catalogued_writing_begins),
+        cmocka_unit_test(tables_of_words_before_are_no_vocabulary),
         cmocka_unit_test(truncated_texts_are_errors),
         cmocka_unit_test(damaged_texts_end_well),
         cmocka_unit_test(extreme_numbers_end_well),
