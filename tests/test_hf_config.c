@@ -630,37 +630,6 @@ static void config_files_are_the_catalogue(void **state) {
     }
 }
 
-/* T5 writes behind its padding, mBART-50, M2M-100 and NLLB behind the end of a text (the language
- * is forced next: transformers' page of mBART), Whisper behind its own word. */
-static void catalogued_writing_begins(void **state) {
-    static const struct {
-        const char *name;
-        double word;
-    } begins[] = {{"t5-small", 0},    {"mbart-large-50", 2},    {"nllb-200-1.3b", 2},
-                  {"m2m100-418m", 2}, {"whisper-small", 50258}, {"whisper-small.en", 50257}};
-    (void)state;
-    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
-        static sm_model entry;
-        sm_arena *arena = sm_arena_new();
-        double word = -1;
-        catalogue_load(begins[i].name, arena, &entry);
-        assert_true(sm_architecture_number(entry.architecture, "decoder_start_token_id", &word));
-        assert_true(word == begins[i].word);
-        sm_arena_free(arena);
-    }
-}
-
-/* Tables of words and those before them (LongCat-Flash-Lite) are no vocabulary: a step would hold
- * scores of their rows. */
-static void tables_of_words_before_are_no_vocabulary(void **state) {
-    static sm_model m;
-    sm_arena *arena = sm_arena_new();
-    (void)state;
-    catalogue_load("longcat-flash-lite", arena, &m);
-    assert_true(m.V == 131072);
-    sm_arena_free(arena);
-}
-
 /* ---- hostile input ---- */
 
 /* Every prefix of a good text is an error with a place, and never more. */
@@ -821,8 +790,6 @@ int main(void) {
         cmocka_unit_test(models_are_named_after_their_files),
         cmocka_unit_test(unknown_names_get_their_neighbour),
         cmocka_unit_test(config_files_are_the_catalogue),
-        cmocka_unit_test(catalogued_writing_begins),
-        cmocka_unit_test(tables_of_words_before_are_no_vocabulary),
         cmocka_unit_test(truncated_texts_are_errors),
         cmocka_unit_test(damaged_texts_end_well),
         cmocka_unit_test(extreme_numbers_end_well),
