@@ -1,9 +1,10 @@
 /* The same of decoders that engines serve since the autumn of 2026: Talkie, PLaMo 2 and 3, Lille,
- * Baichuan-M1, LongCat-Flash-Lite, Xing 4, a dense K2 Horizon and DeepSeek-V4.1 without tables as
- * mlx-lm 0.32 and mlx-vlm 0.7 make them, its tables by the shapes in NVIDIA NeMo's class; other K2
- * Horizons, GigaChat 3.5, IQuest Q1, MiniCPM-SALA, Alice AI, openPangu, a Puzzle of Nemotron and
- * Domyn Edge by the shapes in vLLM's and SGLang's classes, Step 5 by those in its checkpoint's
- * headers. Then what transformers 5.24 never ties, and settings that were counted wrong once. */
+ * Baichuan-M1, LongCat-Flash-Lite, Xing 4, a dense K2 Horizon, Nemotron Labs' diffusion and
+ * DeepSeek-V4.1 without tables as mlx-lm 0.32 and mlx-vlm 0.7 make them, its tables by the shapes
+ * in NVIDIA NeMo's class; other K2 Horizons, GigaChat 3.5, IQuest Q1, MiniCPM-SALA, Alice AI,
+ * openPangu, Hy-MT2, a Puzzle of Nemotron and Domyn Edge by the shapes in vLLM's, SGLang's and
+ * NeMo's classes, Step 5 by those in its checkpoint's headers. Then what transformers 5.24 never
+ * ties, and settings that were counted wrong once. */
 #pragma once
 #include "family_totals.h"
 
@@ -330,4 +331,18 @@ static const struct family_total served_totals[] = {
              "\",\"rope\"],\"rms_norm_eps\":1e-06,\"rope_parameters\":{\"rope_type\":\"default\"},"
              "\"tie_word_embeddings\":false,\"vocab_size\":100,\"window_sizes\":[[15,0],[-1,-1],[1"
              "5,0]]}"},
+    {105408, "{\"ar_loss_weight\":1.0,\"architectures\":[\"NemotronLabsDiffusionModel\"],\"bloc"
+             "k_size\":32,\"dlm_paradigm\":\"bidirectional\",\"head_dim\":16,\"hidden_size\":64,\""
+             "intermediate_size\":96,\"mask_token_id\":10,\"model_type\":\"nemotron_labs_diffusion"
+             "\",\"num_attention_heads\":4,\"num_hidden_layers\":3,\"num_key_value_heads\":2,\"tie"
+             "_word_embeddings\":false,\"vocab_size\":100}"},
+    {30064725888, "{\"architectures\":[\"HYV3ForCausalLM\"],\"attention_bias\":false,\"enable_a"
+                  "ttention_fp32_softmax\":false,\"enable_lm_head_fp32\":true,\"enable_moe_fp32_co"
+                  "mbine\":false,\"expert_hidden_dim\":768,\"first_k_dense_replace\":1,\"head_dim"
+                  "\":128,\"hidden_size\":2048,\"intermediate_size\":6912,\"model_type\":\"hy_mt2"
+                  "\",\"moe_intermediate_size\":768,\"moe_router_enable_expert_bias\":true,\"moe_r"
+                  "outer_use_sigmoid\":true,\"num_attention_heads\":32,\"num_experts\":128,\"num_e"
+                  "xperts_per_tok\":8,\"num_hidden_layers\":48,\"num_key_value_heads\":4,\"num_sha"
+                  "red_experts\":1,\"qk_norm\":true,\"route_norm\":true,\"router_scaling_factor\":"
+                  "2.826,\"tie_word_embeddings\":false,\"vocab_size\":120832}"},
 };
