@@ -6,6 +6,7 @@
 #include "newest_totals.h"
 #include "published_totals.h"
 #include "remote_totals.h"
+#include "served_totals.h"
 #include <stddef.h>
 
 #define TOTALS_OF(list) sizeof list / sizeof *list
@@ -17,11 +18,13 @@ static const struct {
     {family_totals, TOTALS_OF(family_totals)},       {encoder_totals, TOTALS_OF(encoder_totals)},
     {newest_totals, TOTALS_OF(newest_totals)},       {class_totals, TOTALS_OF(class_totals)},
     {published_totals, TOTALS_OF(published_totals)}, {remote_totals, TOTALS_OF(remote_totals)},
+    {served_totals, TOTALS_OF(served_totals)},
 };
 
 enum {
     TOTALS = TOTALS_OF(family_totals) + TOTALS_OF(encoder_totals) + TOTALS_OF(newest_totals) +
-             TOTALS_OF(class_totals) + TOTALS_OF(published_totals) + TOTALS_OF(remote_totals)
+             TOTALS_OF(class_totals) + TOTALS_OF(published_totals) + TOTALS_OF(remote_totals) +
+             TOTALS_OF(served_totals)
 };
 
 static inline const struct family_total *total_at(size_t i) {

@@ -45,6 +45,37 @@ static void catalogue_has_the_published_totals(void **state) {
     assert_true(exact >= 130);
 }
 
+/* T5 writes behind its padding, mBART-50, M2M-100 and NLLB behind the end of a text (the language
+ * is forced next: transformers' page of mBART), Whisper behind its own word. */
+static void catalogued_writing_begins(void **state) {
+    static const struct {
+        const char *name;
+        double word;
+    } begins[] = {{"t5-small", 0},    {"mbart-large-50", 2},    {"nllb-200-1.3b", 2},
+                  {"m2m100-418m", 2}, {"whisper-small", 50258}, {"whisper-small.en", 50257}};
+    (void)state;
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+        static sm_model entry;
+        sm_arena *arena = sm_arena_new();
+        double word = -1;
+        catalogue_load(begins[i].name, arena, &entry);
+        assert_true(sm_architecture_number(entry.architecture, "decoder_start_token_id", &word));
+        assert_true(word == begins[i].word);
+        sm_arena_free(arena);
+    }
+}
+
+/* Tables of words and those before them (LongCat-Flash-Lite) are no vocabulary: a step would hold
+ * scores of their rows. */
+static void tables_of_words_before_are_no_vocabulary(void **state) {
+    static sm_model m;
+    sm_arena *arena = sm_arena_new();
+    (void)state;
+    catalogue_load("longcat-flash-lite", arena, &m);
+    assert_true(m.V == 131072);
+    sm_arena_free(arena);
+}
+
 /* A rounding may hide no error of more than a few per cent. */
 static void catalogue_roundings_are_tight(void **state) {
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
@@ -465,6 +496,8 @@ int main(void) {
         cmocka_unit_test(a_plain_transformer_says_its_options),
         cmocka_unit_test(catalogue_has_the_published_totals),
         cmocka_unit_test(catalogue_roundings_are_tight),
+        cmocka_unit_test(catalogued_writing_begins),
+        cmocka_unit_test(tables_of_words_before_are_no_vocabulary),
         cmocka_unit_test(catalogue_names_are_unique_and_found),
         cmocka_unit_test(components_add_up),
         cmocka_unit_test(the_documented_table_is_the_catalogue),

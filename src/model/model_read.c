@@ -204,8 +204,8 @@ static void facts_of_model(sm_model *m, const model_lines *lines) {
         read_widths(l, kind);
     }
     for (int k = 0; k < m->kinds; k++) name_kind(m, lines->of[k], &m->kind[k]);
-    for (int k = m->outside - 1; k >= 0; k--) {
-        for (int i = 0; i < outside[k]->arrays; i++) {
+    for (int k = m->outside - 1; k >= 0; k--) { /* the first: tables of words before may follow */
+        for (int i = outside[k]->arrays - 1; i >= 0; i--) {
             double words = facts_size(outside[k], i, SM_DIMENSION_VOCABULARY);
             if (outside[k]->array[i].role == SM_TEXT_WEIGHT && words > 0) m->V = whole(words);
         }
