@@ -150,9 +150,6 @@ sm_status sm_train_sensitivity(const sm_train_asked *q, sm_train *train, const s
                                sm_error *err);
 
 /* ---- how sure it is (train_interval.c) ---- */
-typedef struct sm_ends {
-    double low, high;
-} sm_ends;
 /* The evidence nearest to the step of a plan. */
 sm_evidence_near sm_train_evidence(const sm_train_asked *q, const sm_plan_shown *shown,
                                    double sequences, sm_evidence_asked *asked);
