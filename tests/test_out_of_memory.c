@@ -117,6 +117,9 @@ static const char *lines[] = {
     "collective all-gather 1MB..16MB --on tpu-v5e:4x4 --json",
     "train llama-3.1-8b --on h100-sxm:8 --batch 1M --plan fsdp=8,microbatch=1,lora=16,"
     "parameters=nf4 --explain --tokens 1T --checkpoint 9s --repair 1d",
+    "train llama-3.1-8b --on h100-sxm:8 --batch 1M --plan fsdp=8,microbatch=1 --as-run --json",
+    "train llama-3.1-8b --on h100-sxm:8 --batch 64seqs --plan fsdp=8,microbatch=1 --method ppo "
+    "--rollout h100-sxm:2 --reward llama-3.2-1b --explain",
     "train llama-3.2-1b --on h100-sxm:2 --batch 64k --top 2 --json --threads 1",
     "train llama-3.2-1b --on h100-sxm:2 --batch 64k --threads 2 --csv -o file",
     "train mixtral-8x7b --on h100-sxm:2x8 --batch 1M --plan expert=8,data=2,microbatch=1 "
