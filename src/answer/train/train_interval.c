@@ -52,6 +52,19 @@ static sm_ends ranked_by(const sm_train_asked *q, const sm_price_of_plan *price)
     return i;
 }
 
+double sm_train_objective_of(const sm_train_asked *q, const sm_price_of_plan *price) {
+    if (q->in.objective == SM_OBJECTIVE_MEMORY) return price->memory.total;
+    return price->expected_s * (q->in.objective == SM_OBJECTIVE_COST ? price->chips : 1);
+}
+
+const char *const sm_train_worse[] = {"slower", "dearer", "larger"};
+
+const char *sm_train_more(const sm_train_asked *q, const sm_price_of_plan *price,
+                          const sm_price_of_plan *best) {
+    double times = sm_train_objective_of(q, price) / sm_train_objective_of(q, best);
+    return sm_textf(q->report, "%.1f %%", 100.0 * (times - 1.0));
+}
+
 bool sm_is_indistinguishable(const sm_plans_shown *plans, int which) {
     sm_ends best = ranked_by(plans->q, &plans->plan[0].detail.price);
     sm_ends other = ranked_by(plans->q, &plans->plan[which].detail.price);

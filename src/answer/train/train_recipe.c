@@ -136,11 +136,6 @@ sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err) {
 
 /* ---- which frameworks run the best plan ---- */
 
-static double objective_of(const sm_train_asked *q, const sm_price_of_plan *price) {
-    if (q->in.objective == SM_OBJECTIVE_MEMORY) return price->memory.total;
-    return price->expected_s * (q->in.objective == SM_OBJECTIVE_COST ? price->chips : 1);
-}
-
 /* The best plan of another space, where it has less than search->below. */
 static sm_status look_beyond(const sm_train_asked *q, sm_train *train, sm_search_options *search,
                              double best, sm_plans_shown *plans, sm_error *err) {
@@ -158,7 +153,7 @@ static sm_status look_beyond(const sm_train_asked *q, sm_train *train, sm_search
     plans->effort.seconds += effort->seconds;
     plans->beyond_known = plans->beyond_known && effort->optimal;
     if (!better.plan) return SM_OK;
-    search->below = objective_of(q, better.price);
+    search->below = sm_train_objective_of(q, better.price);
     plans->beyond = sm_train_plan_words(q->report, q->system, better.plan);
     plans->beyond_gain = 1 - search->below / best;
     plans->beyond_s = better.price->expected_s;
@@ -189,7 +184,7 @@ static sm_status look_at_padded(const sm_train_asked *q, sm_search_options *sear
 sm_status sm_train_beyond(const sm_train_asked *q, sm_train *train, sm_plans_shown *plans,
                           sm_error *err) {
     sm_search_options search = q->search;
-    const double best = objective_of(q, &plans->plan[0].detail.price);
+    const double best = sm_train_objective_of(q, &plans->plan[0].detail.price);
     search.space = q->all;
     search.below = best * (1 - SM_WORTH_TELLING);
     plans->beyond_known = true;
