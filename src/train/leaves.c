@@ -282,12 +282,6 @@ static schedule_set hopeful(const expansion *x, const pass *at, schedule_set of)
 
 /* ---- plans ---- */
 
-/* Of the spaces that have what is chosen above, the ZeRO stage and the offload are left. */
-static bool is_in_space(const expansion *x) {
-    const choices *c = &x->c;
-    return x->in & c->in.zero[x->plan.zero] & c->in.offload[x->plan.offload];
-}
-
 /* Is it GPipe, no quicker than 1F1B, which holds less? Where that had no chance or no room it was
  * not simulated, and GPipe has none. */
 static bool is_beaten(const expansion *x) {
@@ -298,7 +292,8 @@ static bool is_beaten(const expansion *x) {
 /* A leaf that beats what is known becomes the node's best. */
 static void price_leaf(expansion *x, double least_s) {
     stages *s = &x->l->s;
-    if (!is_in_space(x)) return;
+    /* of the spaces that have what is chosen above, the ZeRO stage and the offload are left */
+    if (!(x->in & x->c.in.zero[x->plan.zero] & x->c.in.offload[x->plan.offload])) return;
     const double memory = memory_of(x);
     if (too_large(x, memory)) return;
     if (x->end.parts <= 0) x->end = step_end_of(x->t, &x->plan, &x->l->p, s);
