@@ -282,13 +282,6 @@ static schedule_set hopeful(const expansion *x, const pass *at, schedule_set of)
 
 /* ---- plans ---- */
 
-/* Is it GPipe, no quicker than 1F1B, which holds less? Where that had no chance or no room it was
- * not simulated, and GPipe has none. */
-static bool is_beaten(const expansion *x) {
-    return x->plan.schedule == SM_SCHEDULE_GPIPE && x->gpipe_beaten &&
-           x->simulated_s >= x->time_1f1b_s * (1 - ROUNDING);
-}
-
 /* A leaf that beats what is known becomes the node's best. */
 static void price_leaf(expansion *x, double least_s) {
     stages *s = &x->l->s;
@@ -303,7 +296,10 @@ static void price_leaf(expansion *x, double least_s) {
     if (!x->bounding) {
         if (x->simulated_s < 0) x->simulated_s = stages_simulated(s);
         expected_s = step_close(x->t, &x->plan, x->simulated_s, &x->end);
-        if (is_hopeless(x, expected_s) || is_beaten(x)) return;
+        /* 1F1B holds less than GPipe; where it had no chance or no room it was not simulated */
+        bool beaten = x->plan.schedule == SM_SCHEDULE_GPIPE && x->gpipe_beaten &&
+                      x->simulated_s >= x->time_1f1b_s * (1 - ROUNDING);
+        if (is_hopeless(x, expected_s) || beaten) return;
     }
     x->evaluated += !x->bounding;
     if (memory > memory_capacity(x->t)) return;
