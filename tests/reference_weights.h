@@ -6,6 +6,7 @@
 #include <zlib.h>
 #include "unit.h"
 #include "scalemodel/io.h"
+#include "written_tensors.h"
 
 enum { MOST_TENSORS = 256 };
 
@@ -46,6 +47,6 @@ static inline void write_tensors(json_t *list, const char *base, const char *dra
         tensor[i].data = data;
         if (strncmp(tensor[i].name, base, strlen(base)) == 0) tensor[i].name += strlen(base);
     }
-    assert_int_equal(sm_io_safetensors_write(to, n, tensor, 0, NULL), SM_OK);
+    assert_int_equal(write_safetensors(to, n, tensor, 0, NULL), SM_OK);
     for (size_t i = 0; i < n; i++) sm_free((void *)(uintptr_t)tensor[i].data);
 }

@@ -180,22 +180,66 @@ static double fleet_chips(const serve_case *c, const sm_serve_search_options *o,
 /* On quicker links larger replicas do more per chip than smaller ones, which still take fewer where
  * few requests come: two of deepseek-v2-lite. On the slowest a replica of three copies is passed
  * over and one copy is tried with all that it may decode. With more of the memory's bandwidth four
- * chips decode more per chip than eight, whose prompts alone are in time under the load. */
+ * chips decode more per chip than eight, whose prompts alone are in time under the load. With more
+ * memory a batch is larger than ever runs, and the number of replicas is sought from another end.
+ */
 static void a_fleet_takes_no_more_chips_on_a_better_machine(void **state) {
     static const struct {
         const char *model, *system, *better_by[4];
         double prompt, output, tpot_s, ttft_s, rate;
-    } rows[] = {
-        {"deepseek-v2-lite", "l40s:8", {"link=0.25x", "link=1x", "link=2x"}, 2048, 512, 0.04, 0, 1},
-        {"deepseek-v2-lite", "rtx-3090:8", {"link=0.25x", "link=1x"}, 2048, 512, 0.04, 0, 1},
-        {"deepseek-v2-lite", "h100-sxm:8", {"link=1x", "link=1.5x"}, 2048, 512, 0.04, 0, 1},
-        {"gemma-2-9b", "mi300x:8", {"hbm=4x", "hbm=4.7x", "hbm=5x"}, 4000, 200, 0, 0.2, 82.3}};
+        sm_dtype weights;
+    } rows[] = {{"mixtral-8x7b",
+                 "l4:8",
+                 {"memory=1.15x", "memory=1.2075x"},
+                 4000,
+                 1000,
+                 0.02,
+                 0,
+                 132,
+                 SM_INT8},
+                {"deepseek-v2-lite",
+                 "l40s:8",
+                 {"link=0.25x", "link=1x", "link=2x"},
+                 2048,
+                 512,
+                 0.04,
+                 0,
+                 1,
+                 SM_BF16},
+                {"deepseek-v2-lite",
+                 "rtx-3090:8",
+                 {"link=0.25x", "link=1x"},
+                 2048,
+                 512,
+                 0.04,
+                 0,
+                 1,
+                 SM_BF16},
+                {"deepseek-v2-lite",
+                 "h100-sxm:8",
+                 {"link=1x", "link=1.5x"},
+                 2048,
+                 512,
+                 0.04,
+                 0,
+                 1,
+                 SM_BF16},
+                {"gemma-2-9b",
+                 "mi300x:8",
+                 {"hbm=4x", "hbm=4.7x", "hbm=5x"},
+                 4000,
+                 200,
+                 0,
+                 0.2,
+                 82.3,
+                 SM_BF16}};
     for (size_t i = REPEATED; i < sizeof rows / sizeof *rows; i++) {
         double chips = HUGE_VAL;
         serve_case c;
         sm_serve_search_options o;
         serve_case_fill(&c, rows[i].model, rows[i].system);
         c.job.prompt = rows[i].prompt, c.job.output = rows[i].output;
+        c.job.dtypes.weights = rows[i].weights;
         sm_serve_search_defaults(&o);
         o.tpot_s = rows[i].tpot_s, o.ttft_s = rows[i].ttft_s;
         for (const char *const *by = rows[i].better_by; *by; by++) {

@@ -11,6 +11,7 @@
 #include "train_checkpoint.h"
 #include "failing_alloc.h"
 #include "train_plans.h"
+#include "written_tensors.h"
 
 /* ---- a folder for each test ---- */
 
@@ -427,7 +428,7 @@ static void reads_what_others_wrote(void **state) {
     const float row[] = {1, 2, 3};
     const sm_safetensor a = {.name = "a", .rank = 1, .shape = {3}, .data = row};
     mkdir(at("hf"), 0700);
-    assert_int_equal(sm_io_safetensors_write(at("hf/model.safetensors"), 1, &a, 0, NULL), SM_OK);
+    assert_int_equal(write_safetensors(at("hf/model.safetensors"), 1, &a, 0, NULL), SM_OK);
     read_place(at("hf"), arena, &all);
     assert_true(all.n == 1 && all.steps == 0);
     put_text(at("hf/model.safetensors.index.json"),

@@ -117,6 +117,9 @@ static const char *lines[] = {
     "collective all-gather 1MB..16MB --on tpu-v5e:4x4 --json",
     "train llama-3.1-8b --on h100-sxm:8 --batch 1M --plan fsdp=8,microbatch=1,lora=16,"
     "parameters=nf4 --explain --tokens 1T --checkpoint 9s --repair 1d",
+    "train llama-3.1-8b --on h100-sxm:8 --batch 1M --plan fsdp=8,microbatch=1 --as-run --json",
+    "train llama-3.1-8b --on h100-sxm:8 --batch 64seqs --plan fsdp=8,microbatch=1 --method ppo "
+    "--rollout h100-sxm:2 --reward llama-3.2-1b --explain",
     "train llama-3.2-1b --on h100-sxm:2 --batch 64k --top 2 --json --threads 1",
     "train llama-3.2-1b --on h100-sxm:2 --batch 64k --threads 2 --csv -o file",
     "train mixtral-8x7b --on h100-sxm:2x8 --batch 1M --plan expert=8,data=2,microbatch=1 "
@@ -437,22 +440,24 @@ static int run_one(const char *asked_for) {
 }
 
 /* OpenBLAS's small products for AVX-512 do not look at what malloc gave them; those for Haswell ask
- * for nothing. It chooses as it is loaded, so this program begins again. */
-static void without_avx512(char **argv) {
+ * for nothing; products of several threads end the process. It chooses as it is loaded, so this
+ * program begins again. */
+static void with_plain_blas(char **argv) {
+    const char *threads = getenv("OPENBLAS_NUM_THREADS");
+    bool wide = false;
 #ifdef __x86_64__
-    if (!__builtin_cpu_supports("avx512f") || getenv("OPENBLAS_CORETYPE")) return;
-    setenv("OPENBLAS_CORETYPE", "Haswell", 1);
-    execv("/proc/self/exe", argv);
-#else
-    (void)argv;
+    wide = __builtin_cpu_supports("avx512f") && !getenv("OPENBLAS_CORETYPE");
 #endif
+    if (!wide && threads && strcmp(threads, "1") == 0) return;
+    setenv("OPENBLAS_NUM_THREADS", "1", 1);
+    if (wide) setenv("OPENBLAS_CORETYPE", "Haswell", 1);
+    execv("/proc/self/exe", argv);
 }
 
 int main(int argc, char **argv) {
     static struct CMUnitTest tests[LINES];
     (void)argc;
-    setenv("OPENBLAS_NUM_THREADS", "1", 1); /* its threads' products end the process */
-    without_avx512(argv);
+    with_plain_blas(argv);
     const char *how = getenv("OUT_OF_MEMORY");
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED || !mkdtemp(folder)) return 1;

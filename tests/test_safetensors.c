@@ -8,6 +8,7 @@
 
 #include "failing_alloc.h"
 #include "scalemodel/io.h"
+#include "written_tensors.h"
 
 static char path[] = "/tmp/safetensors-XXXXXX";
 
@@ -24,7 +25,7 @@ static const sm_safetensor both[] = {
     {.name = "model.layers.0.w", .rank = 2, .shape = {2, 3}, .data = square}};
 
 static void write_both(void) {
-    assert_int_equal(sm_io_safetensors_write(path, 2, both, 123456789012u, NULL), SM_OK);
+    assert_int_equal(write_safetensors(path, 2, both, 123456789012u, NULL), SM_OK);
 }
 
 static void reads_back(void **state) {
@@ -274,7 +275,7 @@ static void survives_failing_allocations(void **state) {
         if (!failing_alloc_refused(&loop)) assert_int_equal(status, SM_OK);
     }
     FOR_EACH_FAILING_ALLOCATION(again) {
-        sm_status status = sm_io_safetensors_write(path, 2, both, 1, NULL);
+        sm_status status = write_safetensors(path, 2, both, 1, NULL);
         if (!failing_alloc_refused(&again)) assert_int_equal(status, SM_OK);
     }
 }

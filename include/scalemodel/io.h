@@ -236,16 +236,13 @@ sm_status sm_io_safetensor_load_bytes(const sm_safetensor *tensor, size_t first,
 sm_status sm_io_safetensors_parse(const sm_source *header, uint64_t data_bytes, sm_arena *arena,
                                   sm_safetensors *out, sm_error *err);
 
-/* Write n tensors and the step count to a file, atomically as sm_io_write does. Names are of
- * letters, digits, dots and underscores. SM_IO when it cannot be written, SM_INTERNAL when out of
- * memory. */
-sm_status sm_io_safetensors_write(const char *path, size_t n, const sm_safetensor *tensor,
-                                  uint64_t steps, sm_error *err);
-/* The same as a stream: a file beside path, which takes its place when all is there. The tensors
- * (data is not looked at) and path must outlive the writer. */
+/* n tensors and the step count as a stream to a file beside path, which takes its place when all is
+ * there, as sm_io_write does. The tensors (data is not looked at) and path must outlive the writer.
+ */
 typedef struct sm_safetensors_writer sm_safetensors_writer;
-/* Begin to write: a file beside path, with room for the header. SM_IO and SM_INTERNAL as
- * sm_io_safetensors_write; *out is NULL then. */
+/* Begin to write: a file beside path, with room for the header. Names are of letters, digits, dots
+ * and underscores. SM_IO when it cannot be written, SM_INTERNAL when out of memory; *out is NULL
+ * then. */
 sm_status sm_io_safetensors_begin(const char *path, size_t n, const sm_safetensor *tensor,
                                   uint64_t steps, sm_safetensors_writer **out, sm_error *err);
 /* Write the numbers of the next tensor; of the same one again where `numbers` is less than it has.

@@ -16,12 +16,6 @@ static void add_lines(sm_curve *curve, const sm_group_links *links, double ragge
     }
 }
 
-/* A group that lies on no link cannot exchange anything: never for nothing. */
-static void add_no_link(sm_curve *curve) {
-    curve->algorithm[curve->n++] = (sm_algorithm){
-        .name = "no link", .line = {INFINITY, 0.0}, .hops_s = INFINITY, .excess = 1.0};
-}
-
 static sm_curve curve_over(const sm_group_links *links, int size, sm_collective op, double ragged,
                            const sm_permute_load *load) {
     sm_curve curve;
@@ -30,7 +24,9 @@ static sm_curve curve_over(const sm_group_links *links, int size, sm_collective 
     curve.group = (int)links->n;
     curve.ideal_s_per_byte = 0.0;
     if (links->torus_parts + links->switch_parts > 0) add_lines(&curve, links, ragged, load);
-    else if (size > 1) add_no_link(&curve);
+    else if (size > 1) /* a group that lies on no link exchanges nothing, and never for nothing */
+        curve.algorithm[curve.n++] = (sm_algorithm){
+            .name = "no link", .line = {INFINITY, 0.0}, .hops_s = INFINITY, .excess = 1.0};
     for (int i = 0; i < curve.n; i++) {
         curve.algorithm[i].op = op;
         curve.algorithm[i].members = curve.group;

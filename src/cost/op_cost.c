@@ -86,17 +86,14 @@ static double split_of(const matmul_job *j, double tiles, double cores) {
     return larger(1.0, smaller(round_down(cores / tiles), most));
 }
 
-static double waves_of(double tiles_per_core) {
-    if (tiles_per_core <= 1.0) return 1.0;
-    return EVENED_OUT * tiles_per_core + (1.0 - EVENED_OUT) * round_up(tiles_per_core);
-}
-
 /* Steps that one core is busy with output tiles of `area` of the chip's tile. Filling the pipeline
  * takes as long for every tile and dtype: half_k steps in 16 bits. */
 static double busy_core(const matmul_job *j, double cores, double tiles, double area, double load) {
     double split = split_of(j, tiles, cores);
     double steps = larger(area * (1.0 + load), j->least_step) * j->k / split;
-    double busy = waves_of(tiles * split / cores) * (steps + j->half_k * j->speed);
+    double each = tiles * split / cores, waves = 1.0;
+    if (each > 1.0) waves = EVENED_OUT * each + (1.0 - EVENED_OUT) * round_up(each);
+    double busy = waves * (steps + j->half_k * j->speed);
     return split > 1.0 ? busy + JOINING_CYCLES * sqrt(split) * j->steps_per_cycle : busy;
 }
 

@@ -114,11 +114,6 @@ static bool speaks(const sm_library *l, const char *key) {
     return l != NULL;
 }
 
-static bool is_off(const json_value *v) {
-    value of = values_of_json(v);
-    return !values_true(&of);
-}
-
 static sm_status fail_key(const model_plan *plan, const frame *f, const named *known,
                           const json_value *v) {
     char key[65], text[65];
@@ -196,7 +191,8 @@ static bool names_within(const named *known, const char *key, named *out) {
 
 static sm_status meet(const model_plan *plan, const frame *f, const named *known,
                       const json_value *v) {
-    bool passes = is_named(known, v->key) || is_off(v) || is_inert(plan, f, v->key) ||
+    const value of = values_of_json(v);
+    bool passes = is_named(known, v->key) || !values_true(&of) || is_inert(plan, f, v->key) ||
                   !speaks(f->library, v->key);
     return passes ? meet_words(plan, f, known, v) : fail_key(plan, f, known, v);
 }

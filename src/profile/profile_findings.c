@@ -52,12 +52,6 @@ static const char *over_axes(found *f, sm_axes axes) {
 
 /* ---- collectives ---- */
 
-/* What the collective would take as another one of the same bytes. */
-static double seconds_as(const found *f, const sm_profile_collective *c, sm_collective op) {
-    sm_curve curve = sm_collective_curve(f->made->p.system, op, &c->group, 1);
-    return sm_curve_expected_s(&curve, f->made->p.system, f->made->p.calibration, c->bytes);
-}
-
 /* Gathered twice from one array, one after the other. */
 static bool is_repeated(const found *f, const sm_profile_collective *a,
                         const sm_profile_collective *b) {
@@ -182,7 +176,9 @@ sm_status profile_findings(profile_made *made, sm_error *err) {
     for (int i = 0; i < f.made->p.collectives; i++) {
         const sm_profile_collective *c = &f.made->collective[i];
         if (c->op != SM_ALL_REDUCE || !c->sliced) continue;
-        add(&f, (c->expected_s - seconds_as(&f, c, SM_REDUCE_SCATTER)) * c->times, "",
+        sm_curve as = sm_collective_curve(f.made->p.system, SM_REDUCE_SCATTER, &c->group, 1);
+        double then_s = sm_curve_expected_s(&as, f.made->p.system, f.made->p.calibration, c->bytes);
+        add(&f, (c->expected_s - then_s) * c->times, "",
             said(&f, "all-reduce%s of which each device keeps a slice", over_axes(&f, c->axes)),
             "shard its result as its readers are: a reduce-scatter moves half");
     }

@@ -125,31 +125,32 @@ static bool is_better_fleet(const sm_serve_job *job, const sm_serve_search_optio
 }
 
 /* As few replicas as hold the limits under the requests, and no fewer than f has: f may hold them
- * or not where that takes more than so many chips. */
+ * or not where that takes more than so many chips. Powers of two are asked and halves between them,
+ * wherever it begins, so that what holds with more of a resource at each of these is never more. */
 static sm_status settle_fleet(sm_serve *s, const sm_serve_search_options *o, double usd,
                               double requests_per_s, double most_chips, sm_fleet *f,
                               sm_error *err) {
-    enum { MOST_ENLARGED = 5 }; /* a thousand times */
-    double too_few = 0, larger_by = 1.25;
-    sm_status status = load_fleet(s, requests_per_s, o, f, err);
     const sm_fleet first = *f;
-    for (int k = 0; status == SM_OK && k < MOST_ENLARGED && !holds(&s->job, f, o); k++) {
+    double too_few = 0, least = f->replicas, below = exp2(floor(log2(least)));
+    sm_status status = load_fleet(s, requests_per_s, o, f, err);
+    for (; !status && !holds(&s->job, f, o) && below <= 512 * least; below *= 2) {
         too_few = f->replicas;
         if ((too_few + 1) * f->point.chips > most_chips) return SM_OK;
-        set_replicas(f, ceil(f->replicas * larger_by), usd, requests_per_s);
+        set_replicas(f, 2 * below, usd, requests_per_s);
         status = load_fleet(s, requests_per_s, o, f, err);
-        larger_by *= larger_by;
     }
     if (status == SM_OK && !holds(&s->job, f, o)) { /* more do not help */
         *f = first;
         return load_fleet(s, requests_per_s, NULL, f, err);
     }
+    if (too_few > 0) too_few = f->replicas / 2;
     while (status == SM_OK && too_few > 0 && f->replicas - too_few > 1 &&
            (too_few + 1) * f->point.chips <= most_chips) {
         sm_fleet fewer = *f;
-        set_replicas(&fewer, floor((too_few + f->replicas) / 2), usd, requests_per_s);
-        status = load_fleet(s, requests_per_s, o, &fewer, err);
-        if (holds(&s->job, &fewer, o)) *f = fewer;
+        set_replicas(&fewer, (too_few + f->replicas) / 2, usd, requests_per_s);
+        bool enough = fewer.replicas > least;
+        if (enough) status = load_fleet(s, requests_per_s, o, &fewer, err);
+        if (enough && holds(&s->job, &fewer, o)) *f = fewer;
         else too_few = fewer.replicas;
     }
     return status;

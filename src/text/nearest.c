@@ -9,11 +9,6 @@
 
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
 
-static int least(int a, int b, int c) {
-    int ab = a < b ? a : b;
-    return ab < c ? ab : c;
-}
-
 /* Damerau-Levenshtein distance (optimal string alignment): insert, delete, replace, and the swap
  * of two neighbours cost one each. Three rows of the usual table. */
 static int edit_distance(const char *a, size_t m, const char *b, size_t n) {
@@ -24,7 +19,8 @@ static int edit_distance(const char *a, size_t m, const char *b, size_t n) {
         row[0] = (int)i;
         for (size_t j = 1; j <= n; j++) {
             int replaced = last[j - 1] + (lower(a[i - 1]) != lower(b[j - 1]));
-            row[j] = least(last[j] + 1, row[j - 1] + 1, replaced);
+            row[j] = (last[j] < row[j - 1] ? last[j] : row[j - 1]) + 1;
+            if (replaced < row[j]) row[j] = replaced;
             bool swapped = i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) &&
                            lower(a[i - 2]) == lower(b[j - 1]);
             if (swapped && before[j - 2] + 1 < row[j]) row[j] = before[j - 2] + 1;

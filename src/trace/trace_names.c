@@ -2,13 +2,12 @@
 
 #include "traces_format.h"
 
-static bool same_letter(char a, char b) {
-    return a == b || (a >= 'A' && a <= 'Z' && a - 'A' + 'a' == b);
-}
-
 bool trace_begins(const char *text, size_t length, const char *word) {
     size_t i = 0;
-    while (word[i] && i < length && same_letter(text[i], word[i])) i++;
+    for (; word[i] && i < length; i++) {
+        bool large = text[i] >= 'A' && text[i] <= 'Z';
+        if (text[i] != word[i] && !(large && text[i] - 'A' + 'a' == word[i])) break;
+    }
     return !word[i];
 }
 

@@ -1,4 +1,5 @@
 /* The one change that would help most: every candidate is priced, none is guessed. */
+#include <math.h>
 #include <string.h>
 
 #include "detail.h"
@@ -6,26 +7,20 @@
 typedef struct change {
     char what[96];
     double time;
+    bool failed; /* out of memory */
 } change;
 
 /* The price of the same plan under a changed job. The memo of curves belongs to one system, so it
- * is emptied around. */
-static bool try_change(sm_train *t, const sm_plan *plan, double *expected) {
-    sm_price_of_plan price;
-    sm_error ignored;
-    memset(&ignored, 0, sizeof ignored);
-    sm_curve_memo_forget(&t->one->at.memo);
-    sm_status s = sm_train_price(t, plan, &price, &ignored);
-    *expected = price.expected_s;
-    return s == SM_OK && price.fits;
-}
-
+ * is emptied before. What is not possible helps nobody; out of memory, nothing is known. */
 static void consider(sm_train *t, const sm_plan *plan, const char *what, double per, change *best,
                      double now) {
-    double expected;
-    if (!try_change(t, plan, &expected)) return;
-    if (expected / per >= best->time || expected / per >= now * 0.999) return;
-    best->time = expected / per;
+    sm_price_of_plan price;
+    sm_error err;
+    sm_curve_memo_forget(&t->one->at.memo);
+    sm_status s = sm_train_price(t, plan, &price, &err);
+    best->failed |= s == SM_INTERNAL;
+    if (s || !price.fits || price.expected_s / per >= fmin(best->time, now * 0.999)) return;
+    best->time = price.expected_s / per;
     snprintf(best->what, sizeof best->what, "%s", what);
 }
 
@@ -46,7 +41,7 @@ static void consider_batch(sm_train *t, const sm_plan *plan, change *best, doubl
     t->sequences = kept;
 }
 
-void advise(sm_train *t, const sm_plan *plan, const sm_price_of_plan *price, char *out,
+bool advise(sm_train *t, const sm_plan *plan, const sm_price_of_plan *price, char *out,
             size_t size) {
     double now = price->expected_s;
     change run = {.time = now}, chip = {.time = now};
@@ -71,4 +66,5 @@ void advise(sm_train *t, const sm_plan *plan, const sm_price_of_plan *price, cha
     else if (chip.what[0])
         snprintf(out, size, "%s would save %.1f %% of the step", chip.what,
                  100 * (1 - chip.time / now));
+    return !run.failed && !chip.failed;
 }

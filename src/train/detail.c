@@ -283,7 +283,7 @@ sm_status sm_train_detail(sm_train *train, const sm_plan *plan, sm_arena *arena,
     if (!list_ops(train, &p, train->one, train->one_stages, arena, detail))
         return sm_fail_memory(err);
     detail->why = explain_plan(train, &p, train->one, train->one_stages, &detail->price, arena);
-    if (!detail->why) return sm_fail_memory(err);
-    advise(train, &p, &detail->price, detail->advice, sizeof detail->advice);
+    if (!detail->why || !advise(train, &p, &detail->price, detail->advice, sizeof detail->advice))
+        return sm_fail_memory(err);
     return SM_OK;
 }

@@ -21,6 +21,6 @@ bool list_ops(const sm_train *t, const sm_plan *plan, const pieces *p, const sta
 /* The derivation of a price that has been filled; NULL when memory is short. */
 sm_why *explain_plan(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                      const sm_price_of_plan *price, sm_arena *arena);
-/* One sentence on what to change; empty when nothing helps. */
-void advise(sm_train *t, const sm_plan *plan, const sm_price_of_plan *price, char *out,
+/* One sentence on what to change; empty when nothing helps. False when memory is short. */
+bool advise(sm_train *t, const sm_plan *plan, const sm_price_of_plan *price, char *out,
             size_t size);

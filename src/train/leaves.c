@@ -282,23 +282,11 @@ static schedule_set hopeful(const expansion *x, const pass *at, schedule_set of)
 
 /* ---- plans ---- */
 
-/* Of the spaces that have what is chosen above, the ZeRO stage and the offload are left. */
-static bool is_in_space(const expansion *x) {
-    const choices *c = &x->c;
-    return x->in & c->in.zero[x->plan.zero] & c->in.offload[x->plan.offload];
-}
-
-/* Is it GPipe, no quicker than 1F1B, which holds less? Where that had no chance or no room it was
- * not simulated, and GPipe has none. */
-static bool is_beaten(const expansion *x) {
-    return x->plan.schedule == SM_SCHEDULE_GPIPE && x->gpipe_beaten &&
-           x->simulated_s >= x->time_1f1b_s * (1 - ROUNDING);
-}
-
 /* A leaf that beats what is known becomes the node's best. */
 static void price_leaf(expansion *x, double least_s) {
     stages *s = &x->l->s;
-    if (!is_in_space(x)) return;
+    /* of the spaces that have what is chosen above, the ZeRO stage and the offload are left */
+    if (!(x->in & x->c.in.zero[x->plan.zero] & x->c.in.offload[x->plan.offload])) return;
     const double memory = memory_of(x);
     if (too_large(x, memory)) return;
     if (x->end.parts <= 0) x->end = step_end_of(x->t, &x->plan, &x->l->p, s);
@@ -308,7 +296,10 @@ static void price_leaf(expansion *x, double least_s) {
     if (!x->bounding) {
         if (x->simulated_s < 0) x->simulated_s = stages_simulated(s);
         expected_s = step_close(x->t, &x->plan, x->simulated_s, &x->end);
-        if (is_hopeless(x, expected_s) || is_beaten(x)) return;
+        /* 1F1B holds less than GPipe; where it had no chance or no room it was not simulated */
+        bool beaten = x->plan.schedule == SM_SCHEDULE_GPIPE && x->gpipe_beaten &&
+                      x->simulated_s >= x->time_1f1b_s * (1 - ROUNDING);
+        if (is_hopeless(x, expected_s) || beaten) return;
     }
     x->evaluated += !x->bounding;
     if (memory > memory_capacity(x->t)) return;

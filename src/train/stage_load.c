@@ -53,15 +53,6 @@ static void add_reduction(const sm_train *t, const sm_timed_curve *reduce, doubl
     }
 }
 
-/* What the runtime moves (train_optimizer.c): gradients into a row that was cleared, to their sum,
- * weights into a row and back; sums cleared, squared for the norm, read and cleared again, moments
- * and weights read and written. */
-static double run_traffic(const sm_train *t, double held, double updated, double gradient,
-                          double state) {
-    double rows = 6 * gradient + 5 * t->weight_bytes;
-    return held * rows + updated * (4 * gradient + 2 * state + 2 * t->weight_bytes);
-}
-
 /* Offloaded: gradients go down while updated weights come up, and the host reads gradient and state
  * and writes state and weight of all its chips (CPU Adam: ZeRO-Offload, arXiv 2101.06840). */
 static double offloaded_s(const sm_train *t, double updated, double gradient, double state) {
@@ -111,7 +102,12 @@ static void add_class(const sm_train *t, const variant *v, const class_slots *sl
     }
     /* read gradient and state, write state and weight */
     double traffic = updated * (gradient + 2 * state + weight_bytes);
-    if (t->software.rows) traffic = run_traffic(t, held, updated, gradient, state);
+    /* the runtime (train_optimizer.c): gradients into a row that was cleared, to their sum, weights
+     * into a row and back; sums cleared, squared for the norm, read and cleared again, moments and
+     * weights read and written */
+    if (t->software.rows)
+        traffic = held * (6 * gradient + 5 * t->weight_bytes) +
+                  updated * (4 * gradient + 2 * state + 2 * t->weight_bytes);
     const sm_calibration *cal = t->calibration;
     add->offload_s += offloaded_s(t, updated, gradient, state);
     add->update_s += traffic / (t->system.chip.memory_bytes_per_s.value * cal->memory_efficiency);

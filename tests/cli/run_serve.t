@@ -160,5 +160,31 @@ c.getresponse().read(1)
 s.run.send_signal(signal.SIGTERM)
 out, _ = s.run.communicate(timeout=60)
 check("what has begun is answered before it ends", s.run.returncode == 0 and "requests found the queue full" in out)
+s = Server("--with", "self", "--patience", "1s")
+def cut_off(*parts):
+    """Of a client that drips zeros behind some text, until it is."""
+    with socket.create_connection(("127.0.0.1", s.port), 60) as c:
+        try:
+            for part in parts:
+                c.sendall(part)
+            for _ in range(1200):
+                c.sendall(b"0")
+                c.settimeout(0.05)
+                try:
+                    return c.recv(1) == b""
+                except socket.timeout:
+                    pass
+        except OSError:
+            return True
+    return False
+head = b"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n" % s.port
+ends = []
+slow = [threading.Thread(target=lambda parts=parts: ends.append(cut_off(*parts))) for parts in
+        ([b""], [head + b"X: "], [head + b"Content-Type: application/json\r\nContent-Length: 9999\r\n\r\n"])]
+for t in slow: t.start()
+served = at_once(s, 3) == wanted
+for t in slow: t.join()
+check("who takes longer over a request than --patience is cut off, others are served", ends == [True] * 3 and served
+      and at_once(s, 3) == wanted and s.end()[0] == 0)
 print(f"1..{n}")
 END

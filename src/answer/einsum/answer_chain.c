@@ -146,12 +146,6 @@ static void show(sm_report *r, const chain_asked *q, const sm_chain_plan *best) 
     if (q->explain) explain(r, q, best);
 }
 
-/* Arrays that the text names and leaves open, and reads again. */
-static bool is_open(const chain_asked *q, int array) {
-    const sm_chain_array *a = &q->chain->array[array];
-    return !a->given && a->named && a->line >= 0 && a->uses > 0;
-}
-
 /* Orders of one product; of a chain the shardings of what is made and left open. */
 static sm_status show_lists(sm_report *r, const chain_asked *q, const sm_chain_input *input,
                             sm_error *err) {
@@ -170,7 +164,9 @@ static sm_status show_lists(sm_report *r, const chain_asked *q, const sm_chain_i
     }
     if (q->chain->lines > 1) sm_put_array(r, r->data, "shardings");
     for (int a = 0, lists = 0; !status && a < q->chain->arrays; a++) {
-        if (!is_open(q, a) || lists++ >= MOST_LISTS) continue;
+        const sm_chain_array *of = &q->chain->array[a]; /* the text leaves it open, and reads it */
+        bool open = !of->given && of->named && of->line >= 0 && of->uses > 0;
+        if (!open || lists++ >= MOST_LISTS) continue;
         l.array = a;
         status = sm_chain_shardings(input, a, MOST_LISTED, r->arena, &l.plan, &l.shape, &l.n, err);
         if (status || l.n < 2) continue;

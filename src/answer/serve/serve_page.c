@@ -222,7 +222,8 @@ static void room_line(sm_report *r, const sm_serving_found *a) {
                    "KV cache size %s tokens: maximum concurrency %.2fx at %s tokens a request. A "
                    "batch of %s may hold %s; it needs a memory fraction of %.3f.",
                    sm_show_exact(r, a->room), a->room / length, sm_show_exact(r, length),
-                   sm_serve_batch_words(r, p->batch), each, p->memory.least_share);
+                   sm_serve_batch_words(r, p->batch), each,
+                   ceil(1000 * p->memory.least_share) / 1000);
 }
 
 static void turns_lines(sm_report *r, const sm_serve_detail *d) {

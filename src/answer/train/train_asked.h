@@ -157,9 +157,14 @@ sm_evidence_near sm_train_evidence(const sm_train_asked *q, const sm_plan_shown 
 bool sm_train_is_unmeasured(const sm_train_asked *q);
 /* 80 % of measured steps lie in it; never below the lower bound. */
 sm_ends sm_step_interval(const sm_train_asked *q, const sm_price_of_plan *price);
-/* What plans are ranked by, seconds, chip-seconds or bytes: as expected, and its interval. */
-double sm_train_objective(const sm_train_asked *q, const sm_price_of_plan *price);
+/* The interval of what plans are ranked by. */
 sm_ends sm_train_ranked_by(const sm_train_asked *q, const sm_price_of_plan *price);
+/* What plans are ranked by, seconds, chip-seconds or bytes: of one; how much more than the best
+ * has, in words; and what it then is. */
+double sm_train_objective_of(const sm_train_asked *q, const sm_price_of_plan *price);
+const char *sm_train_more(const sm_train_asked *q, const sm_price_of_plan *price,
+                          const sm_price_of_plan *best);
+extern const char *const sm_train_worse[];
 /* Does the interval of what plans are ranked by overlap that of the best plan? */
 bool sm_is_indistinguishable(const sm_plans_shown *plans, int which);
 /* A line below the table of the other plans; none when the best one is certain. */

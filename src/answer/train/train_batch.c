@@ -48,12 +48,13 @@ double sm_train_batch_on(const sm_batch *batch, double seq, double chips) {
     return batch->about ? sequences_near(batch->asked_tokens / seq, chips) : batch->sequences;
 }
 
-static const char *const words[] = {"seqs", "sequences", "seq", "tokens"};
+static const char *const words[] = {"seqs", "sequences", "seq", "tokens", "tok"};
+enum { WORDS = sizeof words / sizeof *words };
 
 /* The number alone of "2048seqs" or "2048 sequences"; *counted: it is of sequences. */
 static sm_span number_of(const sm_source *text, sm_span all, bool *counted) {
     *counted = false;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < WORDS; i++) {
         size_t n = strlen(words[i]);
         if (all.length <= n) continue;
         if (memcmp(text->text + all.offset + all.length - n, words[i], n) != 0) continue;
@@ -72,7 +73,7 @@ static sm_status refuse_word(const sm_source *text, sm_span number, sm_error *er
     while (begin > 0 && isalpha((unsigned char)at[begin - 1])) begin--;
     const sm_span word = {number.offset + begin, number.length - begin};
     if (word.length <= LONGEST_UNIT) return SM_OK;
-    const char *near = sm_nearest(at + begin, word.length, words, 4);
+    const char *near = sm_nearest(at + begin, word.length, words, WORDS);
     if (!near) return SM_OK;
     return sm_fail_at(err, text, word, "unknown word '%.*s' of a batch; did you mean '%s'?",
                       (int)word.length, at + begin, near);

@@ -90,7 +90,7 @@ static sm_status ask_one(const sm_train_asked *q, sm_train_asked *own, sm_train 
                                 .fits = best.price->fits,
                                 .measured = !sm_train_is_unmeasured(own),
                                 .high = high};
-    const double value = sm_train_objective(own, best.price);
+    const double value = sm_train_objective_of(own, best.price);
     t->least_low = fmin(t->least_low, value * (1 - effort.gap));
     if (t->best && by_rank(row, &t->first) >= 0) return SM_OK;
     *t = (turns){own, found, t->total, *row, value, t->least_low};

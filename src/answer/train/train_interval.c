@@ -42,11 +42,6 @@ sm_ends sm_step_interval(const sm_train_asked *q, const sm_price_of_plan *price)
     return (sm_ends){fmax(i.low, price->lower_s), fmax(i.high, price->lower_s)};
 }
 
-double sm_train_objective(const sm_train_asked *q, const sm_price_of_plan *price) {
-    if (q->in.objective == SM_OBJECTIVE_MEMORY) return price->memory.total;
-    return price->expected_s * (q->in.objective == SM_OBJECTIVE_COST ? price->chips : 1);
-}
-
 sm_ends sm_train_ranked_by(const sm_train_asked *q, const sm_price_of_plan *price) {
     sm_ends i = sm_step_interval(q, price);
     if (q->search.objective == SM_OBJECTIVE_COST) {
@@ -57,6 +52,19 @@ sm_ends sm_train_ranked_by(const sm_train_asked *q, const sm_price_of_plan *pric
         sm_calibration_interval(q->in.calibration, &q->system->chip, SM_REGIME_peak,
                                 price->memory.total, &i.low, &i.high);
     return i;
+}
+
+double sm_train_objective_of(const sm_train_asked *q, const sm_price_of_plan *price) {
+    if (q->in.objective == SM_OBJECTIVE_MEMORY) return price->memory.total;
+    return price->expected_s * (q->in.objective == SM_OBJECTIVE_COST ? price->chips : 1);
+}
+
+const char *const sm_train_worse[] = {"slower", "dearer", "larger"};
+
+const char *sm_train_more(const sm_train_asked *q, const sm_price_of_plan *price,
+                          const sm_price_of_plan *best) {
+    double times = sm_train_objective_of(q, price) / sm_train_objective_of(q, best);
+    return sm_textf(q->report, "%.1f %%", 100.0 * (times - 1.0));
 }
 
 bool sm_is_indistinguishable(const sm_plans_shown *plans, int which) {

@@ -254,12 +254,12 @@ static void collective_rows(sm_report *r, const sm_plan_detail *detail) {
 static void other_rows(sm_report *r, const sm_plans_shown *plans) {
     if (plans->n < 2) return;
     sm_table *table = sm_page_table(r, "Next best with other degrees",
-                                    ">{s}step|>slower|>{%}MFU|>{B}memory|<bound|<plan");
-    double best = plans->plan[0].detail.price.expected_s;
+                                    sm_textf(r, ">{s}step|>%s|>{%%}MFU|>{B}memory|<bound|<plan",
+                                             sm_train_worse[plans->q->in.objective]));
     for (int i = 1; i < plans->n; i++) {
         const sm_price_of_plan *price = &plans->plan[i].detail.price;
         sm_page_row(r, table, price->expected_s,
-                    sm_textf(r, "%.1f %%", 100.0 * (price->expected_s / best - 1.0)), price->mfu,
+                    sm_train_more(plans->q, price, &plans->plan[0].detail.price), price->mfu,
                     price->memory.total, sm_train_bound(r, plans->q->system, price),
                     plans->plan[i].text);
     }

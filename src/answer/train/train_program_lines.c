@@ -15,16 +15,13 @@ sm_status sm_told_refuse(const sm_told *e, const char *what) {
 
 /* ---- names ---- */
 
-/* The letter of a dimension in an einsum: its own, else one that no dimension has. */
-static char letter_of(const sm_text_lines *lines, int dim) {
-    const char *name = lines->dim[dim].name;
-    return (char)(name[0] && !name[1] ? name[0] : 'a' + dim % 26);
-}
-
+/* The letters of dimensions in an einsum: their own, else one that no dimension has. */
 static const char *letters_of(const sm_told *e, const sm_mention *m) {
     const char *text = "";
-    for (int i = 0; i < e->lines->array[m->array].rank; i++)
-        text = sm_textf(e->r, "%s%c", text, letter_of(e->lines, m->dim[i]));
+    for (int i = 0; i < e->lines->array[m->array].rank; i++) {
+        const char *name = e->lines->dim[m->dim[i]].name;
+        text = sm_textf(e->r, "%s%c", text, name[0] && !name[1] ? name[0] : 'a' + m->dim[i] % 26);
+    }
     return text;
 }
 

@@ -165,7 +165,7 @@ static sm_status look_beyond(const sm_train_asked *q, sm_train *train, sm_search
     plans->effort.seconds += effort->seconds;
     plans->beyond_known = plans->beyond_known && effort->optimal;
     if (!better.plan) return SM_OK;
-    search->below = sm_train_objective(q, better.price);
+    search->below = sm_train_objective_of(q, better.price);
     plans->beyond = sm_train_plan_words(q->report, q->system, better.plan);
     plans->beyond_gain = 1 - search->below / best;
     plans->beyond_s = better.price->expected_s;
@@ -196,7 +196,7 @@ static sm_status look_at_padded(const sm_train_asked *q, sm_search_options *sear
 sm_status sm_train_beyond(const sm_train_asked *q, sm_train *train, sm_plans_shown *plans,
                           sm_error *err) {
     sm_search_options search = q->search;
-    const double best = sm_train_objective(q, &plans->plan[0].detail.price);
+    const double best = sm_train_objective_of(q, &plans->plan[0].detail.price);
     search.space = q->all;
     search.below = best * (1 - SM_WORTH_TELLING);
     plans->beyond_known = true;

@@ -4,40 +4,57 @@
 #include <math.h>
 #include <string.h>
 
-static const char *grown_of(sm_report *r, const sm_breakdown *was, const sm_breakdown *is) {
-    const struct {
-        const char *what;
-        double was, is;
-    } part[] = {{"math", was->math, is->math},
-                {"memory bandwidth", was->memory, is->memory},
-                {"network", was->network_exposed, is->network_exposed},
-                {"the bubble", was->bubble, is->bubble},
-                {"the optimizer", was->optimizer, is->optimizer}};
-    size_t most = 0;
-    for (size_t i = 1; i < sizeof part / sizeof *part; i++)
-        if (part[i].is - part[i].was > part[most].is - part[most].was) most = i;
-    double more = part[most].is - part[most].was;
-    return more > 0.0 ? sm_textf(r, "%s takes %s more", part[most].what, sm_show_seconds(r, more))
-                      : "nothing takes longer";
+typedef struct part {
+    const char *what;
+    double was, is;
+} part;
+
+/* Of some parts the one that grows most, where so many times as many chips count. */
+static const part *grown_of(const part *of, size_t n, double chips, double *more) {
+    const part *most = of;
+    for (const part *x = of; x < of + n; x++)
+        if (x->is * chips - x->was > most->is * chips - most->was) most = x;
+    *more = most->is * chips - most->was;
+    return *more > 1e-9 * most->was ? most : NULL;
 }
 
-/* What of its price tells it from the best. */
+/* What of its price, or of its memory where that counts, tells it from the best. */
 static const char *because(const sm_train_asked *q, const sm_price_of_plan *best,
                            const sm_price_of_plan *price) {
     sm_report *r = q->report;
-    const char *was = sm_train_bound(r, q->system, best), *is = sm_train_bound(r, q->system, price);
-    const char *grown = grown_of(r, &best->breakdown, &price->breakdown);
-    if (strcmp(was, is) == 0) return grown;
-    return sm_textf(r, "%s; bound by %s, no longer by %s", grown, is, was);
+    const sm_breakdown *was = &best->breakdown, *is = &price->breakdown;
+    const sm_memory *had = &best->memory, *has = &price->memory;
+    const part time[] = {{"math", was->math, is->math},
+                         {"memory bandwidth", was->memory, is->memory},
+                         {"network", was->network_exposed, is->network_exposed},
+                         {"the bubble", was->bubble, is->bubble},
+                         {"the optimizer", was->optimizer, is->optimizer}};
+    const part memory[] = {{"weights", had->params, has->params},
+                           {"gradients", had->gradients, has->gradients},
+                           {"optimizer state", had->optimizer, has->optimizer},
+                           {"activations", had->activations, has->activations},
+                           {"buffers", had->buffers, has->buffers}};
+    const char *its = sm_train_bound(r, q->system, best),
+               *now = sm_train_bound(r, q->system, price);
+    double chips = q->in.objective == SM_OBJECTIVE_COST ? (double)price->chips / best->chips : 1,
+           more;
+    if (q->in.objective == SM_OBJECTIVE_MEMORY) {
+        const part *grown = grown_of(memory, sizeof memory / sizeof *memory, 1, &more);
+        return grown ? sm_textf(r, "%s more of %s", sm_show_bytes(r, more), grown->what)
+                     : "nothing takes more";
+    }
+    const part *grown = grown_of(time, sizeof time / sizeof *time, chips, &more);
+    const char *why = grown ? sm_textf(r, "%s takes %s more", grown->what, sm_show_seconds(r, more))
+                            : "nothing takes longer";
+    return strcmp(its, now) == 0 ? why
+                                 : sm_textf(r, "%s; bound by %s, no longer by %s", why, now, its);
 }
 
 static void row(const sm_train_asked *q, const sm_listing *list, const char *instead,
                 const sm_price_of_plan *best, const sm_found *found, const char *why) {
     sm_report *r = q->report;
-    double step = found->plan ? found->price->expected_s : NAN;
-    sm_data *object = sm_list_row(
-        list, true, instead, step,
-        found->plan ? sm_textf(r, "%.1f %%", 100.0 * (step / best->expected_s - 1.0)) : "-", why);
+    sm_data *object = sm_list_row(list, true, instead, found->plan ? found->price->expected_s : NAN,
+                                  found->plan ? sm_train_more(q, found->price, best) : "-", why);
     if (found->plan) sm_put(r, object, "plan", sm_train_plan_words(r, q->system, found->plan));
 }
 
@@ -63,7 +80,8 @@ sm_status sm_train_why(const sm_train_asked *q, sm_train *train, const sm_plan_s
     const sm_price_of_plan *price = &best->detail.price;
     const sm_listing list =
         sm_page_list(r, r->data, "why", "Why these degrees",
-                     "instead<instead|step_time_s>{s}step|>slower|because<because");
+                     sm_textf(r, "instead<instead|step_time_s>{s}step|>%s|because<because",
+                              sm_train_worse[q->in.objective]));
     uint64_t keys = sm_plan_keys_for(&q->search.fixed, q->in.model) & ~q->search.fixed.given;
     sm_status status = SM_OK;
     if (q->priced_only)

@@ -19,7 +19,7 @@ typedef struct run_serve_values {
     const char *checkpoint, *plan, *listen, *csv, *plot;
     int weights, port;
     int64_t queue;
-    double longest, cache, temperature;
+    double longest, cache, temperature, patience_s;
 } run_serve_values;
 
 /* Of one side: what became of each request. */
@@ -124,7 +124,8 @@ static sm_status read_requests(serve_run *g, sm_error *err) {
                            "--qps 5, --trace FILE or --concurrency 8");
         return SM_OK;
     }
-    if (cli_given(g->call, &g->given.port) || cli_given(g->call, &g->given.listen))
+    if (cli_given(g->call, &g->given.port) || cli_given(g->call, &g->given.listen) ||
+        cli_given(g->call, &g->given.patience_s))
         return sm_fail(err, SM_USAGE,
                        "requests come from clients, of --port, or are sent here, as --trace, --qps "
                        "or --concurrency say");
@@ -180,10 +181,11 @@ static sm_status load_weights(sm_generator *generator, void *context, sm_error *
 /* The first signal: what there is is answered. Another: it ends now. SIGUSR2 ends the watch. */
 static void *watch_signals(void *context) {
     serve_run *g = context;
-    for (int came = 0, number;;) {
-        sigwait(&g->signals, &number);
+    for (int came = 0;;) {
+        int number = sigtimedwait(&g->signals, NULL, &(struct timespec){1, 0});
         if (number == SIGUSR2) return NULL;
-        serve_desk_close(&g->desk, came++ > 0);
+        if (number > 0) serve_desk_close(&g->desk, came++ > 0);
+        serve_http_hurry(g->http);
     }
 }
 
@@ -192,7 +194,8 @@ static sm_status open_http(serve_run *g, sm_error *err) {
                                 .port = g->given.port,
                                 .desk = &g->desk,
                                 .limits = {g->m.model.name, (size_t)g->given.longest, g->m.model.V},
-                                .words = (size_t)g->m.model.V};
+                                .words = (size_t)g->m.model.V,
+                                .patience_s = g->given.patience_s};
     int port;
     sm_status status = serve_http_begin(&job, &g->http, &port, err);
     if (status) return status;
@@ -203,9 +206,11 @@ static sm_status open_http(serve_run *g, sm_error *err) {
 
 static sm_status open_up(void *context, sm_error *err) {
     serve_run *g = context;
+    sm_status status = is_replay(g) ? SM_OK : open_http(g, err);
+    if (status) return status;
     g->watches = pthread_create(&g->watcher, NULL, watch_signals, g) == 0;
     if (!g->watches) return sm_fail_memory(err);
-    if (!is_replay(g)) return open_http(g, err);
+    if (!is_replay(g)) return SM_OK;
     const serve_load_job job = {.list = &g->list,
                                 .desk = &g->desk,
                                 .concurrency = g->options.concurrency,
@@ -215,21 +220,14 @@ static sm_status open_up(void *context, sm_error *err) {
     return serve_load_begin(&job, &g->load, err);
 }
 
-static void note(served_list *list, const sm_request_served *served) {
+static void note(void *context, const sm_request_served *served) {
+    served_list *list = context;
     if (list->n < list->room) list->request[list->n++] = *served;
-}
-
-static void note_measured(void *context, const sm_request_served *served) {
-    note(&((serve_run *)context)->as_measured, served);
-}
-
-static void note_simulated(void *context, const sm_request_served *served) {
-    note(&((serve_run *)context)->as_simulated, served);
 }
 
 static sm_status serve_rank(sm_communicator *world, void *context, sm_error *err) {
     serve_run *g = context;
-    const sm_watch watch = {g, note_measured, NULL};
+    const sm_watch watch = {&g->as_measured, note, NULL};
     const serve_engine_job job = {.setup = &g->m.setup,
                                   .pages = g->pages,
                                   .options = &g->options,
@@ -244,11 +242,11 @@ static sm_status serve_rank(sm_communicator *world, void *context, sm_error *err
     sm_status asked = serve_load_end(g->load, &g->dropped, &why);
     if (!status && asked && err) *err = why;
     if (!status) status = asked;
-    g->http_counts = serve_http_end(g->http);
     if (g->watches) {
         pthread_kill(g->watcher, SIGUSR2);
         pthread_join(g->watcher, NULL);
     }
+    g->http_counts = serve_http_end(g->http);
     return status;
 }
 
@@ -478,7 +476,7 @@ static sm_status run_and_simulate(serve_run *g, sm_error *err) {
     if (status || !ranks_speak() || !is_replay(g)) return status;
     serve_load_cursor cursor = {&g->list, 0};
     const sm_arrivals arrivals = serve_load_again(&cursor);
-    const sm_watch watch = {g, note_simulated, NULL};
+    const sm_watch watch = {&g->as_simulated, note, NULL};
     return sm_simulate(&g->options, &arrivals, &watch, &g->simulated, err);
 }
 
@@ -507,8 +505,8 @@ const cli_verb run_serve_verb = {
     .about = &verbs_run_serve,
     CLI_VALUES(serve_run, AT("checkpoint", checkpoint), AT("plan", plan),
                SERVING_WEIGHTS_PLACE(serve_run, given.weights), AT("port", port),
-               AT("listen", listen), AT("queue", queue), OPTION("policy", policy),
-               OPTION("batch", most_batch), OPTION("chunk", chunk_tokens),
+               AT("listen", listen), AT("patience", patience_s), AT("queue", queue),
+               OPTION("policy", policy), OPTION("batch", most_batch), OPTION("chunk", chunk_tokens),
                OPTION("prefill-tokens", prefill_tokens), OPTION("page", page_tokens),
                AT("longest", longest), AT("cache", cache), OPTION("route", route),
                OPTION("prefix-cache", prefix_cache), ARRIVAL_PLACES(serve_run, given.requests),

@@ -162,12 +162,15 @@ typedef struct serve_http_job {
     int port;            /* 0: a free one */
     serve_desk *desk;
     sm_completion_limits limits;
-    size_t words; /* of a vocabulary, that may be chosen after numbers */
+    size_t words;      /* of a vocabulary, that may be chosen after numbers */
+    double patience_s; /* with a client, over a request and over an answer that is whole */
 } serve_http_job;
 
 /* Listen; *port: where. SM_IO when it cannot, or when this program was made without libmicrohttpd.
  */
 sm_status serve_http_begin(const serve_http_job *job, serve_http **out, int *port, sm_error *err);
+/* To be called now and then: whoever takes longer than the patience is cut off. NULL is fine. */
+void serve_http_hurry(serve_http *http);
 /* What was answered. */
 typedef struct serve_http_counts {
     double taken, full, refused; /* full: told to come again; refused: for what they asked */

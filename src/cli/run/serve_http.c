@@ -2,9 +2,10 @@
  *
  * One thread of libmicrohttpd reads and writes; a connection that waits for tokens is suspended
  * until the engine wakes it. Bodies, connections and the queue are bounded: what comes beyond is
- * answered with 413, 503 and 429. On loopback only those who ask for that name are answered, and
- * only JSON is taken, so that no other site can reach it through a browser (DNS rebinding,
- * cross-origin forms). */
+ * answered with 413, 503 and 429; so is the time that a client takes over a request or over an
+ * answer that is whole, byte by byte or not at all. On loopback only those who ask for that name
+ * are answered, and only JSON is taken, so that no other site can reach it through a browser (DNS
+ * rebinding, cross-origin forms). */
 #include "our_name.h"
 #include "serve_engine.h"
 #include "scalemodel/json.h"
@@ -19,7 +20,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { MOST_BODY = 4 << 20, MOST_CONNECTIONS = 1024, IDLE_S = 60, LINGER_MS = 3000 };
+enum { MOST_BODY = 4 << 20, MOST_CONNECTIONS = 1024, LINGER_MS = 3000 };
 
 struct serve_http {
     serve_http_job job;
@@ -30,6 +31,7 @@ struct serve_http {
     int asking;           /* requests whose answers are not sent yet */
     serve_http_counts counts;
     uint64_t number;
+    double due_s[FD_SETSIZE]; /* of each socket, while its client's turn lasts; 0, INFINITY: none */
 };
 
 /* A request on its way, from its first byte to the last of its answer. */
@@ -51,6 +53,33 @@ typedef struct asked {
     char *part; /* the event under way */
     size_t part_bytes, part_at;
 } asked;
+
+/* ---- connections ---- */
+
+/* Whose turn it is: the client's, for so long, or the engine's (INFINITY). */
+static void give_turn(serve_http *http, struct MHD_Connection *connection, double seconds) {
+    const union MHD_ConnectionInfo *its =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    pthread_mutex_lock(&http->lock);
+    http->due_s[its->connect_fd] = sm_clock_s() + seconds; /* select takes no larger ones */
+    pthread_mutex_unlock(&http->lock);
+}
+
+static void come_or_go(void *context, struct MHD_Connection *connection, void **place,
+                       enum MHD_ConnectionNotificationCode what) {
+    serve_http *http = context;
+    bool comes = what == MHD_CONNECTION_NOTIFY_STARTED;
+    (void)place;
+    give_turn(http, connection, comes ? http->job.patience_s : INFINITY);
+}
+
+void serve_http_hurry(serve_http *http) {
+    if (!http) return;
+    pthread_mutex_lock(&http->lock);
+    for (int i = 0; i < FD_SETSIZE; i++)
+        if (http->due_s[i] > 0 && http->due_s[i] < sm_clock_s()) shutdown(i, SHUT_RDWR);
+    pthread_mutex_unlock(&http->lock);
+}
 
 /* ---- answers ---- */
 
@@ -240,6 +269,7 @@ static enum MHD_Result answer_stream(asked *a) {
 /* By the engine, under the desk's lock. */
 static void wake(void *context) {
     asked *a = context;
+    if (a->q->end != SERVE_GOES_ON) give_turn(a->http, a->connection, a->http->job.patience_s);
     if (!a->suspended || (a->whole && a->q->end == SERVE_GOES_ON)) return;
     a->suspended = false;
     MHD_resume_connection(a->connection);
@@ -281,6 +311,7 @@ static enum MHD_Result refuse_body(asked *a, const sm_error *err) {
 static enum MHD_Result refuse_put(asked *a, serve_put why) {
     serve_request_free(a->q);
     a->q = NULL;
+    give_turn(a->http, a->connection, a->http->job.patience_s);
     if (why == SERVE_FULL) count(a->http, &a->http->counts.full);
     return why == SERVE_FULL
                ? refuse(a->connection, MHD_HTTP_TOO_MANY_REQUESTS, "The queue is full. Come again.")
@@ -305,6 +336,7 @@ static enum MHD_Result ask(asked *a) {
     sm_arena_free(arena);
     if (status) return refuse_body(a, &err);
     a->whole = !a->wants.stream;
+    give_turn(http, a->connection, INFINITY);
     serve_put put = serve_desk_put(http->job.desk, a->q, -1);
     if (put != SERVE_TAKEN) return refuse_put(a, put);
     count(http, &http->counts.taken);
@@ -387,6 +419,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
         if (!a) return MHD_NO;
         a->http = http;
         a->connection = connection;
+        give_turn(http, connection, http->job.patience_s);
         pthread_mutex_lock(&http->lock);
         http->asking++;
         pthread_mutex_unlock(&http->lock);
@@ -415,8 +448,9 @@ static void completed(void *context, struct MHD_Connection *connection, void **r
                       enum MHD_RequestTerminationCode why) {
     serve_http *http = context;
     asked *a = *request;
-    (void)connection, (void)why;
+    (void)why;
     if (!a) return;
+    give_turn(http, connection, http->job.patience_s);
     if (a->q) serve_desk_leave(http->job.desk, a->q);
     sm_free(a->body);
     sm_free(a->part);
@@ -439,11 +473,11 @@ sm_status serve_http_begin(const serve_http_job *job, serve_http **out, int *por
     http->job = *job;
     http->loopback = ntohl(here.sin_addr.s_addr) >> 24 == 127;
     pthread_mutex_init(&http->lock, NULL);
-    http->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0,
-                                    NULL, NULL, answer, http, MHD_OPTION_SOCK_ADDR, &here,
-                                    MHD_OPTION_CONNECTION_LIMIT, (unsigned)MOST_CONNECTIONS,
-                                    MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
-                                    MHD_OPTION_NOTIFY_COMPLETED, completed, http, MHD_OPTION_END);
+    http->daemon =
+        MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+                         answer, http, MHD_OPTION_SOCK_ADDR, &here, MHD_OPTION_CONNECTION_LIMIT,
+                         (unsigned)MOST_CONNECTIONS, MHD_OPTION_NOTIFY_CONNECTION, come_or_go, http,
+                         MHD_OPTION_NOTIFY_COMPLETED, completed, http, MHD_OPTION_END);
     if (!http->daemon) {
         sm_status status = sm_fail(err, SM_IO, "cannot listen on port %d of %.60s: %s", job->port,
                                    job->address, strerror(errno));

@@ -145,11 +145,6 @@ static void remember(serve_load *l, size_t number) {
     before->q = NULL;
 }
 
-static bool is_last(serve_load *l, size_t number) {
-    uint64_t conversation = l->job.list->request[number].conversation;
-    return conversation && *last_of(l, conversation) == number + 1;
-}
-
 static bool has_turn(const serve_load *l, size_t number) {
     return number + 1 < l->job.list->n && l->job.list->request[number + 1].follows;
 }
@@ -216,7 +211,8 @@ static void let_go(serve_load *l) {
         if (!ended) continue;
         l->flying--;
         go_on(l, number, end_s, true);
-        bool stays = is_last(l, number);
+        uint64_t conversation = l->job.list->request[number].conversation;
+        bool stays = conversation && *last_of(l, conversation) == number + 1;
         c->number = SIZE_MAX; /* counted */
         if (stays) continue;
         serve_desk_leave(l->job.desk, c->q);

@@ -48,6 +48,7 @@ static sm_status read_method(const cli_call *call, training *t, sm_error *err) {
     q->reward = t->reward ? &t->reward_model : NULL;
     q->critic = t->critic ? &t->critic_model : NULL;
     double seq = sm_train_seq(&t->model, q->seq);
+    if (isnan(seq)) return sm_fail_memory(err);
     if (q->method == SM_PREFER_NONE || q->prompt < seq) return SM_OK;
     return cli_refuse(call, &q->prompt, err, "a rollout has %.0f tokens, and one must be generated",
                       seq);
@@ -100,6 +101,7 @@ static sm_status take_recipe(const cli_call *call, training *t, sm_error *err) {
     const sm_recipe *recipe = &t->recipe;
     q->seq = sm_train_seq(&t->model, q->seq > 0.0 ? q->seq : recipe->seq);
     q->recipe = recipe;
+    if (isnan(q->seq)) return sm_fail_memory(err);
     sm_status status = cli_recipe_plan(call, recipe->plan, &q->plan, err);
     if (status || q->batch.text) return status;
     if (recipe->batch <= 0.0)

@@ -104,17 +104,3 @@ void sm_io_safetensors_abandon(sm_safetensors_writer *w) {
     replacement_abandon(w->file);
     free_writer(w);
 }
-
-sm_status sm_io_safetensors_write(const char *path, size_t n, const sm_safetensor *tensor,
-                                  uint64_t steps, sm_error *err) {
-    sm_safetensors_writer *w;
-    uint32_t unused;
-    sm_status status = sm_io_safetensors_begin(path, n, tensor, steps, &w, err);
-    if (status) return status;
-    for (size_t i = 0; !status && i < n; i++)
-        status =
-            sm_io_safetensors_put(w, tensor[i].data, tensor_bytes(&tensor[i]) / sizeof(float), err);
-    if (!status) return sm_io_safetensors_end(w, &unused, err);
-    sm_io_safetensors_abandon(w);
-    return status;
-}

@@ -68,12 +68,6 @@ static void break_world(world *w, sm_status status, const char *sentence) {
     wake_all(w);
 }
 
-/* What a rank has shown may not go away while another looks at it. */
-static sm_status leave_broken(group *g, sm_error *err) {
-    while (g->reading) pthread_cond_wait(&g->changed, &g->world->lock);
-    return broken(g->world, err);
-}
-
 static const char left_alone[] = "a rank has ended while others wait for it";
 
 static bool one_has_ended(const group *g) {
@@ -114,7 +108,10 @@ static sm_status arrive(group *g, int readers, sm_error *err) {
         if (one_has_ended(g)) break_world(w, SM_INTERNAL, left_alone);
         else pthread_cond_wait(&g->changed, &w->lock);
     }
-    sm_status status = atomic_load(&g->turn) == turn ? leave_broken(g, err) : SM_OK;
+    bool leaves = atomic_load(&g->turn) == turn;
+    /* what a rank has shown may not go away while another looks at it */
+    while (leaves && g->reading) pthread_cond_wait(&g->changed, &w->lock);
+    sm_status status = leaves ? broken(w, err) : SM_OK;
     pthread_mutex_unlock(&w->lock);
     return status;
 }

@@ -79,11 +79,6 @@ static const sm_op *multiplies(const sm_program *b, int tensor) {
     return reader;
 }
 
-static bool in_single(const sm_text_lines *l, const sm_op *op) {
-    const sm_text_array *made = &l->array[l->line[op->line].result[0].array];
-    return made->typed && made->type == SM_FP32;
-}
-
 static bool has(const sm_tensor *t, int dim) {
     return memchr(t->dim, dim, (size_t)t->rank) != NULL;
 }
@@ -132,8 +127,12 @@ sm_element train_weight_element(const sm_trainer *t, int number, const sm_progra
     sm_element element = t->setup->stored;
     int kinds = t->setup->model->kinds;
     if (!sm_element_scaled(element)) return element;
-    if (!op || w->rank < 2 || (number < kinds && in_single(t->lines[number], op)))
-        return SM_ELEMENT_F32;
+    if (!op || w->rank < 2) return SM_ELEMENT_F32;
+    if (number < kinds) {
+        const sm_text_lines *l = t->lines[number];
+        const sm_text_array *made = &l->array[l->line[op->line].result[0].array];
+        if (made->typed && made->type == SM_FP32) return SM_ELEMENT_F32;
+    }
     if (number >= kinds && t->setup->ends_apart) return SM_ELEMENT_BF16;
     bool expert = false;
     for (int d = 0; d < w->rank; d++) expert |= b->dim[w->dim[d]].role == SM_DIMENSION_EXPERTS;
