@@ -16,15 +16,20 @@ typedef struct question {
 
 static const question questions[] = {
     {"simulate_continuous",
-     {SM_ARRIVALS_POISSON, 11, 0, 2e6, {400, 0.5, 200, 0.5}, 1, {0}, 0, 0},
+     {.rate_per_s = 11, .requests = 2e6, .lengths = {400, 0.5, 200, 0.5}, .seed = 1},
      SM_POLICY_CONTINUOUS,
      1},
     {"simulate_chunked",
-     {SM_ARRIVALS_POISSON, 11, 0, 2e6, {400, 0.5, 200, 0.5}, 1, {0}, 0, 0},
+     {.rate_per_s = 11, .requests = 2e6, .lengths = {400, 0.5, 200, 0.5}, .seed = 1},
      SM_POLICY_CHUNKED,
      1},
     {"simulate_azure_like",
-     {SM_ARRIVALS_GAMMA, 30000.0 / 7200, 2, 30000, {1500, 1.2, 200, 1}, 1, {0}, 0, 0},
+     {.kind = SM_ARRIVALS_GAMMA,
+      .rate_per_s = 30000.0 / 7200,
+      .cv = 2,
+      .requests = 30000,
+      .lengths = {1500, 1.2, 200, 1},
+      .seed = 1},
      SM_POLICY_CONTINUOUS,
      1},
 };
