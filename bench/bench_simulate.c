@@ -1,9 +1,11 @@
-/* The simulator on one core: requests a minute of llama-3.1-70b on eight H100, some hundreds of
- * tokens each, and two hours of 30,000 requests as bursty as the public Azure traces. */
+/* The simulator on one core: requests a minute of processor time of llama-3.1-70b on eight H100,
+ * some hundreds of tokens each, and two hours of 30,000 requests as bursty as the public Azure
+ * traces. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#include "processor.h"
 #include "scalemodel/io.h"
 #include "scalemodel/simulate.h"
 
@@ -43,9 +45,9 @@ static bool ask(const question *q, const sm_engine *engine, sm_error *err) {
     options.engine = engine;
     options.policy = q->policy;
     options.replicas = q->replicas;
-    double start = sm_clock_s();
+    double start = processor_s();
     if (sm_simulate(&options, &arrivals, NULL, &out, err) != SM_OK) return false;
-    double seconds = sm_clock_s() - start;
+    double seconds = processor_s() - start;
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     printf("bench: %s %.3g s\n", q->name, seconds);
