@@ -2,12 +2,12 @@
  * Prints the worst and the median; with arguments, a line per cell with its best plans, for those
  * whose names contain them: bench_grid [MODEL [SYSTEM]]. */
 #include "../tests/search_copy.h"
+#include "processor.h"
 #include "scalemodel/io.h"
 #include "scalemodel/train.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { MODELS = 12, SYSTEMS = 12 };
 
@@ -24,12 +24,6 @@ static const struct {
                       {"h100-sxm:16384x8", 64}, {"b200:128x8", 16},       {"gb300-nvl72:64x72", 64},
                       {"mi300x:256x8", 16},     {"tpu-v5e:16x16", 4},     {"tpu-v5p:8x8x8", 4},
                       {"tpu-v5p:16x16x24", 64}, {"tpu-v5p:16x20x28", 64}, {"tpu-v7:16x16x16", 64}};
-
-static double processor_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static void print_cell(const sm_system *system, const char *name, const search_copy *r, double s) {
     char text[512];

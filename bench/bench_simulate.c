@@ -1,9 +1,11 @@
-/* The simulator on one core: requests a minute of llama-3.1-70b on eight H100, some hundreds of
- * tokens each, and two hours of 30,000 requests as bursty as the public Azure traces. */
+/* The simulator on one core: requests a minute of processor time of llama-3.1-70b on eight H100,
+ * some hundreds of tokens each, and two hours of 30,000 requests as bursty as the public Azure
+ * traces. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
+#include "processor.h"
 #include "scalemodel/io.h"
 #include "scalemodel/simulate.h"
 
@@ -16,15 +18,20 @@ typedef struct question {
 
 static const question questions[] = {
     {"simulate_continuous",
-     {SM_ARRIVALS_POISSON, 11, 0, 2e6, {400, 0.5, 200, 0.5}, 1, {0}, 0, 0},
+     {.rate_per_s = 11, .requests = 2e6, .lengths = {400, 0.5, 200, 0.5}, .seed = 1},
      SM_POLICY_CONTINUOUS,
      1},
     {"simulate_chunked",
-     {SM_ARRIVALS_POISSON, 11, 0, 2e6, {400, 0.5, 200, 0.5}, 1, {0}, 0, 0},
+     {.rate_per_s = 11, .requests = 2e6, .lengths = {400, 0.5, 200, 0.5}, .seed = 1},
      SM_POLICY_CHUNKED,
      1},
     {"simulate_azure_like",
-     {SM_ARRIVALS_GAMMA, 30000.0 / 7200, 2, 30000, {1500, 1.2, 200, 1}, 1, {0}, 0, 0},
+     {.kind = SM_ARRIVALS_GAMMA,
+      .rate_per_s = 30000.0 / 7200,
+      .cv = 2,
+      .requests = 30000,
+      .lengths = {1500, 1.2, 200, 1},
+      .seed = 1},
      SM_POLICY_CONTINUOUS,
      1},
 };
@@ -38,9 +45,9 @@ static bool ask(const question *q, const sm_engine *engine, sm_error *err) {
     options.engine = engine;
     options.policy = q->policy;
     options.replicas = q->replicas;
-    double start = sm_clock_s();
+    double start = processor_s();
     if (sm_simulate(&options, &arrivals, NULL, &out, err) != SM_OK) return false;
-    double seconds = sm_clock_s() - start;
+    double seconds = processor_s() - start;
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     printf("bench: %s %.3g s\n", q->name, seconds);

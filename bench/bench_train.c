@@ -1,11 +1,11 @@
 /* How fast plans are priced and searched, in processor time: "bench: NAME VALUE UNIT" lines, one
  * thread each. */
+#include "processor.h"
 #include "scalemodel/io.h"
 #include "scalemodel/train.h"
 #include "../tests/search_copy.h"
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 static sm_model model;
 static sm_system cluster;
@@ -14,12 +14,6 @@ static sm_arena *arena; /* of the model, which its programs point into */
 static void line(const char *name, double value, const char *unit) {
     printf("bench: %s %.6g %s\n", name, value, unit);
     fflush(stdout);
-}
-
-static double processor_s(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 /* A fixed amount of arithmetic, so that figures of different machines and hours can be compared. */

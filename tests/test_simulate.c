@@ -107,6 +107,27 @@ static void assert_close(double value, double expected, double share) {
     }
 }
 
+/* Who only watches is told the same, in the same order. */
+static void test_watched_alone(void **state) {
+    static kept whole;
+    sm_engine engine = engine_of(&usual_formula, 5000);
+    sm_simulation o = options_of(&engine, SM_POLICY_CHUNKED);
+    sm_synthetic drawn = {.rate_per_s = 20, .requests = 500, .lengths = {400, 1, 200, 1}};
+    sm_error err = {.status = SM_OK};
+    const sm_watch watch = {&book, keep_served, keep_step};
+    assert_true(simulate_drawn(&o, drawn).preemptions > 0);
+    whole = book;
+    memset(&book, 0, sizeof book);
+    const sm_arrivals arrivals = sm_synthetic_arrivals(&drawn);
+    assert_int_equal(sm_simulate(&o, &arrivals, &watch, NULL, &err), SM_OK);
+    assert_int_equal(book.n, 500);
+    for (size_t i = 0; i < book.n; i++) {
+        const sm_request_served *a = &book.served[i], *b = &whole.served[i];
+        assert_true(a->number == b->number && a->first_token_s == b->first_token_s);
+        assert_true(a->end_s == b->end_s && a->preemptions == b->preemptions);
+    }
+}
+
 /* ---- closed loops ---- */
 
 /* One client: request, answer, thought, one after the other; what comes in at which time is not
@@ -619,6 +640,7 @@ static void test_jumps_equal_single_steps(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_watched_alone),
         cmocka_unit_test(test_alone),
         cmocka_unit_test(test_alone_disaggregated),
         cmocka_unit_test(test_alone_in_chunks),

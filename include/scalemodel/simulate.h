@@ -250,9 +250,10 @@ typedef struct sm_simulated {
     sm_class_served of_class[SM_MOST_CLASSES]; /* as many as the simulation has */
     sm_cache_point cache[SM_CACHE_COUNT];      /* all 0 without a prefix cache */
 } sm_simulated;
-/* Simulate all arrivals until the last request ends. watch may be NULL. SM_BAD_INPUT when an option
- * is out of range, SM_USAGE for options without their size, SM_INTERNAL when out of memory; an
- * error of the arrivals is passed on. */
+/* Simulate all arrivals until the last request ends. watch may be NULL, and so may out, where
+ * the watch tells all that is wanted. SM_BAD_INPUT when an option is out of range, SM_USAGE for
+ * options without their size, SM_INTERNAL when out of memory; an error of the arrivals is passed
+ * on. */
 sm_status sm_simulate(const sm_simulation *simulation, const sm_arrivals *arrivals,
                       const sm_watch *watch, sm_simulated *out, sm_error *err);
 

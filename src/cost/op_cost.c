@@ -149,8 +149,8 @@ static double rate_time(double amount, double per_s) { return amount > 0.0 ? amo
 static sm_op_cost op_cost(double math_s, double memory_s, double slow_math_s, double slow_memory_s,
                           double launch_s) {
     sm_op_cost cost = {.math_s = math_s, .memory_s = memory_s, .tile_efficiency = 1.0};
-    cost.lower_s = fmax(math_s, memory_s);
-    cost.expected_s = fmax(slow_math_s, slow_memory_s) + launch_s;
+    cost.lower_s = larger(math_s, memory_s);
+    cost.expected_s = larger(slow_math_s, slow_memory_s) + launch_s;
     cost.upper_s = slow_math_s + slow_memory_s + launch_s;
     return cost;
 }

@@ -43,10 +43,11 @@ static void add_bytes(const step *x, sm_collective op, sm_axes axes, bool ragged
     if (curve->n == 0) return;
     p->bytes += bytes;
     double expected_s = sm_timed_curve_s(curve, bytes, &line);
-    for (int l = 0; l < SM_MAX_LEVELS; l++) p->ideal[l] += even * curve->ideal[l];
+    for (int l = 0; l < SM_MAX_LEVELS && !x->expected_alone; l++)
+        p->ideal[l] += even * curve->ideal[l];
     if (!line) return;
     p->expected += expected_s;
-    p->upper += sm_timed_curve_upper_s(curve, bytes);
+    if (!x->expected_alone) p->upper += sm_timed_curve_upper_s(curve, bytes);
     p->level = line->level;
     p->algorithm = line->algorithm;
 }

@@ -93,41 +93,27 @@ void sim_list_remove(sim_pool *pool, sim_list *list, int slot) {
 /* ---- a heap by (finish, number) ---- */
 
 static bool ends_before(const sim_ending *x, const sim_ending *y) {
-    return x->finish != y->finish ? x->finish < y->finish : x->number < y->number;
+    return (x->finish < y->finish) | ((x->finish == y->finish) & (x->number < y->number));
 }
 
-static void put_at(sim_pool *pool, sim_replica *r, int at, sim_ending q) {
-    assert(at >= 0 && at < r->ending_room && q.slot < pool->n);
+static void sift_up(sim_replica *r, int at, sim_ending q) {
+    for (; at > 0 && ends_before(&q, &r->ending[(at - 1) / 2]); at = (at - 1) / 2)
+        r->ending[at] = r->ending[(at - 1) / 2];
     r->ending[at] = q;
-    pool->slot[q.slot].heap_at = at;
 }
 
-static void sift_up(sim_pool *pool, sim_replica *r, int at, sim_ending q) {
-    while (at > 0 && ends_before(&q, &r->ending[(at - 1) / 2])) {
-        put_at(pool, r, at, r->ending[(at - 1) / 2]);
-        at = (at - 1) / 2;
-    }
-    put_at(pool, r, at, q);
-}
-
-static void sift_down(sim_pool *pool, sim_replica *r, int at) {
-    const sim_ending q = r->ending[at];
-    for (int child = 2 * at + 1; child < r->decoding; child = 2 * at + 1) {
-        if (child + 1 < r->decoding && ends_before(&r->ending[child + 1], &r->ending[child]))
-            child++;
-        if (!ends_before(&r->ending[child], &q)) break;
-        put_at(pool, r, at, r->ending[child]);
+/* Those below come up into the gap; the last, which mostly belongs at the bottom, goes where that
+ * leaves it. */
+static void heap_remove(sim_replica *r, int at) {
+    const int n = --r->decoding;
+    assert(at >= 0 && at <= n);
+    if (at == n) return;
+    for (int child = 2 * at + 1; child < n; child = 2 * at + 1) {
+        child += child + 1 < n && ends_before(&r->ending[child + 1], &r->ending[child]);
+        r->ending[at] = r->ending[child];
         at = child;
     }
-    put_at(pool, r, at, q);
-}
-
-static void heap_remove(sim_pool *pool, sim_replica *r, int at) {
-    const sim_ending last = r->ending[--r->decoding];
-    assert(r->decoding >= 0 && at >= 0 && at <= r->decoding);
-    if (at == r->decoding) return;
-    sift_up(pool, r, at, last);
-    sift_down(pool, r, pool->slot[last.slot].heap_at);
+    sift_up(r, at, r->ending[n]);
 }
 
 /* ---- joining and leaving ---- */
@@ -151,7 +137,7 @@ sm_status sim_join(sim_simulation *s, sim_replica *r, int slot) {
         q->first_page = q->joined + (steps < r->page_steps ? steps : r->page_steps - 1);
         r->crossing[q->first_page % r->page_steps]++;
     }
-    sift_up(&s->pool, r, r->decoding++, (sim_ending){q->finish, q->number, slot});
+    sift_up(r, r->decoding++, (sim_ending){q->finish, q->number, slot});
     return SM_OK;
 }
 
@@ -162,8 +148,10 @@ static double grown(const sim_replica *r, const sim_sequence *q) {
 /* A static batch is reserved whole, and an ended sequence goes on costing its place in the step. */
 void sim_leave(sim_simulation *s, sim_replica *r, int slot) {
     sim_sequence *q = &s->pool.slot[slot];
-    assert(q->decoding && r->ending[q->heap_at].slot == slot);
-    heap_remove(&s->pool, r, q->heap_at);
+    assert(q->decoding);
+    int at = 0; /* mostly the first */
+    while (r->ending[at].slot != slot) at++;
+    heap_remove(r, at);
     int64_t tokens = (int64_t)floor(grown(r, q) + 0.5), left = q->output - q->done;
     q->decoding = false;
     if (s->options->policy != SM_POLICY_STATIC) {

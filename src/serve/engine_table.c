@@ -30,6 +30,12 @@ enum {
 };
 #define HOST_SHARE 0.5 /* of host memory that holds caches */
 
+typedef struct grid_place {
+    int point;
+    double share;     /* of the next point */
+    double low, high; /* values of both */
+} grid_place;
+
 struct engine_table {
     sm_serve *serve;
     sm_plan plan;       /* settled */
@@ -42,27 +48,24 @@ struct engine_table {
     double *prefill[ROWS]; /* by new tokens, then what each attends to */
     double *beside[ROWS];  /* X, as prefill */
     double together[ROWS]; /* T, by tokens */
-    int depth;             /* of drafts, which a decode step verifies; 0: none */
-    double copies;         /* of the model, each an engine */
-    double stages;         /* of a pipeline, which take a group of the sequences each */
-    bool follows;          /* prompts come one after the other: a step is what its groups keep a
-                              stage busy for */
-    double replicas;       /* of a copy: groups of chips with sequences of their own */
-    double expert_groups;  /* those of them that share no experts */
-    double most_tokens;    /* of a prompt in a step that decodes too */
-    sm_error err;          /* SM_INTERNAL: why the last cell has no price */
+    double one_s;          /* D(1, 1), once it was asked for; 0 */
+    double sequences;      /* that were asked for last, and their rows; 0: none */
+    grid_place row;
+    int depth;            /* of drafts, which a decode step verifies; 0: none */
+    double copies;        /* of the model, each an engine */
+    double stages;        /* of a pipeline, which take a group of the sequences each */
+    bool follows;         /* prompts come one after the other: a step is what its groups keep a
+                             stage busy for */
+    double replicas;      /* of a copy: groups of chips with sequences of their own */
+    double expert_groups; /* those of them that share no experts */
+    double most_tokens;   /* of a prompt in a step that decodes too */
+    sm_error err;         /* SM_INTERNAL: why the last cell has no price */
 };
 
 /* ---- the grid: equal steps within each octave ---- */
 
-typedef struct grid_place {
-    int point;
-    double share;     /* of the next point */
-    double low, high; /* values of both */
-} grid_place;
-
 /* A double is 1 to 2 times a power of two, by its upper twelve bits. */
-static grid_place octave_place(double value, int of_octave) {
+static inline grid_place octave_place(double value, int of_octave) {
     const uint64_t fraction_bits = 52, one = UINT64_C(1023) << fraction_bits;
     int last = OCTAVES * of_octave;
     double tokens = value > 1.0 ? value : 1.0, fraction, octave;
@@ -82,11 +85,11 @@ static grid_place octave_place(double value, int of_octave) {
 
 /* A step takes as long as its fullest group of chips: of as many in each, the mean stands. Few have
  * rows of their own, 0 .. EXACT - 1. */
-static grid_place rows_of_sequences(const engine_table *t, double n) {
+static inline grid_place rows_of_sequences(const engine_table *t, double n) {
     double groups = t->replicas * t->stages, fewer = floor(0.5 * (groups - 1.0));
-    double fullest = ceil(n / groups), low = floor(fmax(n, 1.0));
+    double fullest = ceil(n / groups), low = floor(larger(n, 1.0));
     if (fullest < SEQUENCES_OF_OCTAVE && n < EXACT)
-        return (grid_place){(int)low - 1, fmax(n - low, 0.0), low, low + 1.0};
+        return (grid_place){(int)low - 1, larger(n - low, 0.0), low, low + 1.0};
     grid_place at = octave_place(fullest, SEQUENCES_OF_OCTAVE);
     return (grid_place){at.point + EXACT, at.share, at.low * groups - fewer,
                         at.high * groups - fewer};
@@ -109,6 +112,7 @@ static double price_batch(engine_table *t, sm_step_batch batch) {
         x->s = NULL;
         return NAN;
     }
+    x->expected_alone = true;
     step_price(x, &price);
     return isfinite(price.expected_s) ? price.expected_s : NAN;
 }
@@ -133,8 +137,8 @@ static double price_decode(engine_table *t, double n, double cached) {
 /* New tokens that attend to less than half of them are of several prompts, and so are more than
  * the most that one has in a step; what each attends to beyond half of its own is cached. */
 static sm_attend prompts_of(double tokens, double attended, double most) {
-    double each = fmin(fmin(tokens, most), fmax(1.0, 2.0 * attended));
-    return (sm_attend){tokens / each, each, fmax(0.0, attended - 0.5 * each)};
+    double each = smaller(smaller(tokens, most), larger(1.0, 2.0 * attended));
+    return (sm_attend){tokens / each, each, larger(0.0, attended - 0.5 * each)};
 }
 
 static double price_prefill(engine_table *t, double tokens, double attended) {
@@ -152,13 +156,14 @@ static double price_beside(engine_table *t, double tokens, double attended) {
 /* One row of a table: its cells by `attend`, priced by the row's own first argument. */
 typedef double (*price_cell)(engine_table *t, double first, double second);
 
-static double cell(double *cell, engine_table *t, price_cell price, double first, double second) {
+static inline double cell(double *cell, engine_table *t, price_cell price, double first,
+                          double second) {
     if (isnan(*cell)) *cell = price(t, first, second);
     return *cell;
 }
 
-static double between(engine_table *t, double **row, grid_place at, price_cell price,
-                      double first) {
+static inline double between(engine_table *t, double **row, grid_place at, price_cell price,
+                             double first) {
     if (!*row) {
         *row = sm_arena_array(t->arena, POINTS, sizeof **row);
         for (int i = 0; *row && i < POINTS; i++) (*row)[i] = NAN;
@@ -170,8 +175,8 @@ static double between(engine_table *t, double **row, grid_place at, price_cell p
     return low + at.share * (cell(&(*row)[at.point + 1], t, price, first, at.high) - low);
 }
 
-static double table_s(engine_table *t, double **rows, grid_place first, double second,
-                      price_cell price) {
+static inline double table_s(engine_table *t, double **rows, grid_place first, double second,
+                             price_cell price) {
     grid_place at = octave_place(second, OF_OCTAVE);
     double low = between(t, &rows[first.point], at, price, first.low);
     if (first.share == 0.0) return low;
@@ -186,7 +191,7 @@ static double price_together(engine_table *t, double tokens) {
     if (tokens < 2.0) /* and the start of a second attention, which all of them have */
         return price_of(t, (sm_attend){1, 1, 1}, 1) + price_together(t, 2.0) -
                price_of(t, (sm_attend){2, 1, 1}, 2);
-    double each = fmin(SHORT, fmax(1.0, (tokens - 1.0) / t->replicas)); /* of a short prompt */
+    double each = smaller(SHORT, larger(1.0, (tokens - 1.0) / t->replicas)); /* of a short prompt */
     batch.group[1] = (sm_attend){(tokens - 1.0) / each, each, 0.0};
     return price_batch(t, batch);
 }
@@ -196,7 +201,7 @@ static double together_cell(engine_table *t, int row, double tokens) {
     return t->together[row];
 }
 
-static double together_s(engine_table *t, double tokens) {
+static inline double together_s(engine_table *t, double tokens) {
     grid_place at = octave_place(tokens, TOKENS_OF_OCTAVE);
     double low = together_cell(t, at.point, at.low);
     if (at.share == 0.0) return low;
@@ -206,12 +211,13 @@ static double together_s(engine_table *t, double tokens) {
 /* ---- steps ---- */
 
 static double decode_s(engine_table *t, double n, double cached) {
-    return table_s(t, t->decode, rows_of_sequences(t, n), cached, price_decode);
+    if (t->sequences != n) t->row = rows_of_sequences(t, t->sequences = n);
+    return table_s(t, t->decode, t->row, cached, price_decode);
 }
 
 /* Prompts are dealt out over the groups of a pipeline, one at least: tokens of the fullest. */
 static double fullest_pass(const engine_table *t, double tokens, double attended, double most) {
-    return fmax(prompts_of(tokens, attended, most).queries, tokens / t->stages);
+    return larger(prompts_of(tokens, attended, most).queries, tokens / t->stages);
 }
 
 /* Alone they fill the pipeline and drain it. */
@@ -229,12 +235,12 @@ static double mixed_s(engine_table *t, double n, double cached, double all, doub
     /* Prompts fewer than the groups of chips leave some idle: the step takes as long as if all of
      * them had as many tokens as the fullest; of chips that share experts these see the sum. */
     double prompts = prompts_of(prefill, attended, t->most_tokens).sequences;
-    double tokens = prefill * fmax(1.0, t->expert_groups / prompts),
+    double tokens = prefill * larger(1.0, t->expert_groups / prompts),
            group = point_group(&t->plan, n);
     double beside =
         table_s(t, t->beside, octave_place(prefill, TOKENS_OF_OCTAVE), attended, price_beside);
-    double decode = decode_s(t, n, cached), one = decode_s(t, 1.0, 1.0);
-    double each = t->depth + 1.0;
+    if (t->one_s == 0.0) t->one_s = decode_s(t, 1.0, 1.0);
+    double decode = decode_s(t, n, cached), one = t->one_s, each = t->depth + 1.0;
     double shared = together_s(t, group * each + tokens) - together_s(t, each + tokens) -
                     together_s(t, group * each) + together_s(t, each);
     double sum = beside + fmax(decode - one + shared, 0.0);

@@ -12,9 +12,7 @@ enum {
 typedef struct sim_histogram {
     double n, sum, least, most;
     uint64_t nothing; /* values of 0 */
-    int span;         /* bins from the first that has any */
-    bool has[SIM_OCTAVES];
-    uint64_t bin[SIM_BINS]; /* of an octave that has none they are not read: most never are */
+    uint64_t bin[SIM_BINS];
 } sim_histogram;
 void sim_histogram_add(sim_histogram *h, double value); /* value >= 0 */
 /* The value of which a share q of all is at most as large: the middle of its bin. 0 when empty. */

@@ -31,7 +31,7 @@ sm_status sm_scheduler_new(const sm_simulation *options, const sm_watch *watch, 
     s->options.concurrency = 0.0; /* clients are the caller's */
     s->options.admission_s = 0.0;
     const sm_simulation asked = s->options;
-    if (!status) status = sim_new(&asked, &s->options, watch, true, &s->sim, err);
+    if (!status) status = sim_new(&asked, &s->options, watch, true, true, &s->sim, err);
     if (status) sm_scheduler_free(s);
     else *out = s;
     return status;

@@ -197,6 +197,7 @@ static sm_status try_points(const sm_serve_job *job, const sm_calibration *calib
                             sm_error *err) {
     sm_status status = SM_OK;
     double usd = job->usd_per_chip_hour, most = 0;
+    sm_serve_point before = {.chips = 0};
     if (usd < 0) usd = sm_chip_usd_per_hour(&job->system->chip);
     for (size_t i = answer->n; i-- > 0 && !status;) {
         const sm_serve_point *of = &answer->point[i];
@@ -216,7 +217,8 @@ static sm_status try_points(const sm_serve_job *job, const sm_calibration *calib
             status = one_copy(job, calibration, p, worker, err);
         if (!status && p->chips >= chips)
             status = open_worker(job, calibration, p->chips, worker, err);
-        full = own;
+        if (p->batch == before.batch && is_same_kind(p, &before)) continue; /* a copy of it */
+        before = full = own;
         sm_fleet f = fleet_of(job, p, usd, requests_per_s, busiest);
         bool more = held && f.chips > slack * best->chips;
         if (!status && !more) status = most_utilisation(*worker, p, &full, &busiest, err);
@@ -228,9 +230,11 @@ static sm_status try_points(const sm_serve_job *job, const sm_calibration *calib
         if (!status && any_batch && full.batch > p->batch) {
             sm_fleet fuller = fleet_of(job, &full, usd, requests_per_s, MOST_UTILISATION);
             if (!more && holds(job, &f, o)) most_chips = smaller(most_chips, f.chips);
-            status = settle_fleet(*worker, o, usd, requests_per_s, most_chips, &fuller, err);
-            if (more || is_better_fleet(job, o, &fuller, &f)) f = fuller;
-            more = false;
+            bool may = fuller.chips <= most_chips;
+            if (may)
+                status = settle_fleet(*worker, o, usd, requests_per_s, most_chips, &fuller, err);
+            if (may && (more || is_better_fleet(job, o, &fuller, &f))) f = fuller;
+            more = more && !may;
         }
         if (more) continue;
         double tokens = f.utilisation * p->tokens_per_s_per_chip;

@@ -130,6 +130,7 @@ typedef struct step {
     sm_program_extent sampled; /* as tokens, of those the head sees */
     sm_program_extent begun;   /* sequences that begin in this step */
     double decoding;           /* sequences of all chips that decode in it */
+    bool expected_alone;       /* nobody asks for the bounds of its price */
 } step;
 sm_status step_prepare(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch, step *out,
                        sm_error *err);

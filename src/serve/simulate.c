@@ -44,25 +44,23 @@ double sm_simulation_gather(double groups) {
 
 /* ---- the heap of replicas by the end of their run ---- */
 
-static bool is_sooner(const sim_simulation *s, int a, int b) {
-    double x = s->replica[a].run.end_s, y = s->replica[b].run.end_s;
-    return x != y ? x < y : a < b;
+static bool is_sooner(sim_event a, sim_event b) {
+    return (a.end_s < b.end_s) | ((a.end_s == b.end_s) & (a.replica < b.replica));
 }
 
-static void put_event(sim_simulation *s, int at, int replica) {
-    s->event[at] = replica;
-    s->replica[replica].event_at = at;
+static void put_event(sim_simulation *s, int at, sim_event event) {
+    s->event[at] = event;
+    s->replica[event.replica].event_at = at;
 }
 
 void sim_event_changed(sim_simulation *s, const sim_replica *r) {
-    int at = r->event_at, self = s->event[at];
-    while (at > 0 && is_sooner(s, self, s->event[(at - 1) / 2])) {
+    int at = r->event_at;
+    const sim_event self = {r->run.end_s, s->event[at].replica};
+    for (; at > 0 && is_sooner(self, s->event[(at - 1) / 2]); at = (at - 1) / 2)
         put_event(s, at, s->event[(at - 1) / 2]);
-        at = (at - 1) / 2;
-    }
     for (int child = 2 * at + 1; child < s->replicas; child = 2 * at + 1) {
-        if (child + 1 < s->replicas && is_sooner(s, s->event[child + 1], s->event[child])) child++;
-        if (!is_sooner(s, s->event[child], self)) break;
+        child += child + 1 < s->replicas && is_sooner(s->event[child + 1], s->event[child]);
+        if (!is_sooner(s->event[child], self)) break;
         put_event(s, at, s->event[child]);
         at = child;
     }
@@ -382,7 +380,7 @@ static sm_status run_all(sim_simulation *s) {
         status = send_next(s, 0.0); /* all clients at once */
     while (status == SM_OK) {
         double later_s = s->laters > 0 ? s->later[0].at_s : HUGE_VAL;
-        double run_s = s->replica[s->event[0]].run.end_s, other_s = fmin(later_s, run_s);
+        double run_s = s->event[0].end_s, other_s = later_s < run_s ? later_s : run_s;
         double queue_s =
             slot == SIM_NONE ? HUGE_VAL : s->pool.slot[slot].arrival_s + s->options->admission_s;
         if (isinf(queue_s) && isinf(other_s)) break;
@@ -391,7 +389,7 @@ static sm_status run_all(sim_simulation *s) {
             continue;
         }
         sim_advance(&s->totals, other_s);
-        status = later_s <= run_s ? come(s) : sim_complete(s, &s->replica[s->event[0]]);
+        status = later_s <= run_s ? come(s) : sim_complete(s, &s->replica[s->event[0].replica]);
     }
     if (status == SM_OK && s->totals.in_system > 0.0)
         return sm_fail(s->err, SM_INTERNAL, "%.0f requests can neither run nor end",
@@ -472,7 +470,8 @@ static sm_status begin_replica(sim_simulation *s, int i) {
     r->running = (sim_list){SIM_NONE, SIM_NONE, 0};
     for (int rank = 0; rank < s->ranks; rank++) r->waiting[rank] = r->running;
     r->run.end_s = HUGE_VAL;
-    r->event_at = s->event[i] = i;
+    r->event_at = i;
+    s->event[i] = (sim_event){HUGE_VAL, i};
     r->page_steps = (int64_t)fmax(1.0, floor((double)s->page / r->engine->tokens_per_step));
     r->crossing = sm_calloc((size_t)r->page_steps, sizeof *r->crossing);
     if (!r->crossing) return sm_fail_memory(s->err);
@@ -492,7 +491,7 @@ static void rank_classes(sim_simulation *s) {
     }
 }
 
-static sm_status begin(sim_simulation *s) {
+static sm_status begin(sim_simulation *s, bool told) {
     const sm_simulation *o = s->options;
     s->ahead = SIM_NONE;
     rank_classes(s);
@@ -516,7 +515,7 @@ static sm_status begin(sim_simulation *s) {
     if (!s->replica || !s->load || !s->event) return sm_fail_memory(s->err);
     sm_status status = SM_OK;
     for (int i = 0; i < s->replicas && !status; i++) status = begin_replica(s, i);
-    return status ? status : sim_totals_begin(s);
+    return status ? status : sim_totals_begin(s, told);
 }
 
 void sim_free(sim_simulation *s) {
@@ -537,6 +536,7 @@ void sim_free(sim_simulation *s) {
     sm_free(s->later);
     if (s->curve) sim_curve_end(s->curve);
     sm_free(s->curve);
+    sm_free(s->totals.times);
     sm_free(s->totals.of_class);
     sm_free(s->label);
     sm_free(s->end);
@@ -544,21 +544,19 @@ void sim_free(sim_simulation *s) {
 }
 
 sm_status sim_new(const sm_simulation *simulation, sm_simulation *own, const sm_watch *watch,
-                  bool live, sim_simulation **out, sm_error *err) {
+                  bool live, bool told, sim_simulation **out, sm_error *err) {
     static const sm_watch nobody = {NULL, NULL, NULL};
     sm_status status = sm_sized_take(own, sizeof *own, simulation, err);
     if (!status) status = check_options(own, err);
     if (status) return status;
-    sim_simulation *s = sm_malloc(sizeof *s); /* most of it is room that few use */
+    sim_simulation *s = sm_calloc(1, sizeof *s);
     if (!s) return sm_fail_memory(err);
-    memset(s, 0, offsetof(sim_simulation, totals));
-    sim_totals_clear(&s->totals);
     s->options = own;
     s->watch = watch ? watch : &nobody;
     s->err = err;
     s->live = live;
     s->rng.state = own->seed;
-    status = begin(s);
+    status = begin(s, told);
     if (status) sim_free(s);
     else *out = s;
     return status;
@@ -568,12 +566,12 @@ sm_status sm_simulate(const sm_simulation *simulation, const sm_arrivals *arriva
                       const sm_watch *watch, sm_simulated *out, sm_error *err) {
     sm_simulation own;
     sim_simulation *s = NULL;
-    memset(out, 0, sizeof *out);
-    sm_status status = sim_new(simulation, &own, watch, false, &s, err);
+    if (out) memset(out, 0, sizeof *out);
+    sm_status status = sim_new(simulation, &own, watch, false, out, &s, err);
     if (status) return status;
     s->arrivals = arrivals;
     status = run_all(s);
-    if (!status) sim_totals_read(s, out);
+    if (!status && out) sim_totals_read(s, out);
     sim_free(s);
     return status;
 }

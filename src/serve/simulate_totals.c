@@ -26,19 +26,14 @@ void sim_histogram_add(sim_histogram *h, double value) {
         h->nothing++;
         return;
     }
-    const int bin = bin_of(value), octave = bin / SIM_BINS_OF_OCTAVE;
-    if (!h->has[octave])
-        memset(&h->bin[octave * SIM_BINS_OF_OCTAVE], 0, SIM_BINS_OF_OCTAVE * sizeof *h->bin);
-    h->has[octave] = true;
-    h->bin[bin]++;
-    if (SIM_BINS - bin > h->span) h->span = SIM_BINS - bin;
+    h->bin[bin_of(value)]++;
 }
 
 double sim_histogram_quantile(const sim_histogram *h, double q) {
     double rank = ceil(q * h->n), seen = (double)h->nothing;
     if (h->n <= 0.0 || seen >= rank) return 0.0;
-    for (int i = SIM_BINS - h->span; i < SIM_BINS; i++) {
-        if (h->has[i / SIM_BINS_OF_OCTAVE]) seen += (double)h->bin[i];
+    for (int i = 0; i < SIM_BINS; i++) {
+        seen += (double)h->bin[i];
         if (seen < rank) continue;
         double within = (i % SIM_BINS_OF_OCTAVE + 0.5) / SIM_BINS_OF_OCTAVE; /* the middle of it */
         double value = ldexp(1.0 + within, i / SIM_BINS_OF_OCTAVE + SIM_LEAST_OCTAVE);
@@ -59,16 +54,10 @@ sm_percentiles sim_histogram_read(const sim_histogram *h) {
 
 #define FIRST_SAMPLE_S 1e-3
 
-void sim_totals_clear(sim_totals *t) {
-    memset(t, 0, offsetof(sim_totals, sample));
-    sim_histogram *const all[] = {&t->ttft, &t->tpot, &t->e2e, &t->queue};
-    for (int i = 0; i < 4; i++) memset(all[i], 0, offsetof(sim_histogram, bin));
-    t->of_class = NULL;
-}
-
-sm_status sim_totals_begin(sim_simulation *s) {
+sm_status sim_totals_begin(sim_simulation *s, bool told) {
     sim_totals *t = &s->totals;
     size_t classes = (size_t)s->options->n_classes;
+    if (told && !(t->times = sm_calloc(1, sizeof *t->times))) return sm_fail_memory(s->err);
     if (classes > 0 && !(t->of_class = sm_calloc(classes, sizeof *t->of_class)))
         return sm_fail_memory(s->err);
     t->sample_s = s->options->sample_s > 0.0 ? s->options->sample_s : FIRST_SAMPLE_S;
@@ -159,10 +148,12 @@ sm_status sim_count_served(sim_simulation *s, const sim_sequence *q) {
     t->output += (double)q->output;
     t->recomputed += (double)(q->prefilled - (q->prompt - q->cached));
     t->last_s = t->now_s;
-    sim_histogram_add(&t->ttft, ttft);
-    sim_histogram_add(&t->e2e, t->now_s - q->arrival_s);
-    sim_histogram_add(&t->queue, q->start_s - q->arrival_s);
-    if (decoded > 0.0) sim_histogram_add(&t->tpot, tpot);
+    if (t->times) {
+        sim_histogram_add(&t->times->ttft, ttft);
+        sim_histogram_add(&t->times->e2e, t->now_s - q->arrival_s);
+        sim_histogram_add(&t->times->queue, q->start_s - q->arrival_s);
+        if (decoded > 0.0) sim_histogram_add(&t->times->tpot, tpot);
+    }
     const sm_request_class *c = o->n_classes > 0 ? &o->classes[q->kind] : &usual;
     bool late = is_late(ttft, c->ttft_s, o->ttft_s) || is_late(tpot, c->tpot_s, o->tpot_s);
     t->within += late ? 0.0 : 1.0;
@@ -266,10 +257,10 @@ void sim_totals_read(sim_simulation *s, sm_simulated *out) {
     double gaps = t->requests - 1.0; /* n requests hold n - 1 gaps */
     out->arriving_s = gaps > 0.0 ? (t->last_arrival_s - t->first_s) * (gaps + 1.0) / gaps : 0.0;
     out->busy_s = t->area.busy;
-    out->ttft_s = sim_histogram_read(&t->ttft);
-    out->tpot_s = sim_histogram_read(&t->tpot);
-    out->e2e_s = sim_histogram_read(&t->e2e);
-    out->queue_s = sim_histogram_read(&t->queue);
+    out->ttft_s = sim_histogram_read(&t->times->ttft);
+    out->tpot_s = sim_histogram_read(&t->times->tpot);
+    out->e2e_s = sim_histogram_read(&t->times->e2e);
+    out->queue_s = sim_histogram_read(&t->times->queue);
     out->preemptions = t->preemptions;
     out->steps = t->steps;
     read_rates(s, out);

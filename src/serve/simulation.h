@@ -31,7 +31,6 @@ typedef struct sim_sequence {
                                            have ended, when it first needs another page */
     int pinned;                         /* node of the prefix cache */
     int next, previous;                 /* in the list that it is in */
-    int heap_at;
     int replica, preemptions;
     bool started, decoding;
     bool ready;      /* its cache needs no prefill: transferred, or swapped out */
@@ -117,6 +116,10 @@ typedef struct sim_replica {
     int64_t seats;
 } sim_replica;
 
+typedef struct sim_event { /* a run of a replica ends; idle: HUGE_VAL */
+    double end_s;
+    int replica;
+} sim_event;
 typedef struct sim_later { /* a cache arrives, or a turn is sent */
     double at_s;
     int slot;
@@ -136,7 +139,9 @@ typedef struct sim_totals {
     double sample_s, sample_at_s;
     int samples;
     sm_sample sample[SM_MAX_SAMPLES];
-    sim_histogram ttft, tpot, e2e, queue;
+    struct sim_times {
+        sim_histogram ttft, tpot, e2e, queue;
+    } * times; /* NULL: nobody asks for them */
     struct sim_of_class {
         double requests, finished, within;
         sim_histogram ttft, tpot, e2e;
@@ -154,7 +159,7 @@ typedef struct sim_simulation {
     int replicas, entries; /* all; those that take arrivals: the first, or the prefill pool */
     int first_entry;
     int *load;        /* requests in each replica */
-    int *event;       /* heap of replicas by the end of their run */
+    sim_event *event; /* heap by (end, replica) */
     sim_later *later; /* heap by time */
     int laters, later_room;
     int next_entry;                   /* round robin */
@@ -228,9 +233,9 @@ double sim_last_step_s(const sim_simulation *s, const sim_replica *r);
 sm_status sim_end_early(sim_simulation *s, int slot);
 
 /* ---- events (simulate.c) ---- */
-/* Options read, replicas made; the end frees all. */
+/* Options read, replicas made; the end frees all. told: the totals. */
 sm_status sim_new(const sm_simulation *simulation, sm_simulation *own, const sm_watch *watch,
-                  bool live, sim_simulation **out, sm_error *err);
+                  bool live, bool told, sim_simulation **out, sm_error *err);
 void sim_free(sim_simulation *s);
 /* A request into a slot, looked through first. */
 sm_status sim_take(sim_simulation *s, const sm_request *request, int *slot);
@@ -249,8 +254,7 @@ sm_status sim_refill(sim_simulation *s, sim_replica *r, int rank);
 int sim_route(sim_simulation *s, const sim_sequence *q);
 int sim_route_decode(const sim_simulation *s);
 
-void sim_totals_clear(sim_totals *t);
-sm_status sim_totals_begin(sim_simulation *s);
+sm_status sim_totals_begin(sim_simulation *s, bool told);
 void sim_advance(sim_totals *t, double now_s);
 void sim_count_kv(sim_simulation *s, sim_replica *r);
 sm_status sim_count_served(sim_simulation *s, const sim_sequence *q);

@@ -385,6 +385,7 @@ sm_status step_unplaced(sm_serve *s, const sm_plan *plan, const sm_step_batch *b
     bool mixed = decoding > 0 && decoding < batch->groups;
     out->s = s;
     out->plan = plan;
+    out->expected_alone = false;
     sm_degrees_set(&out->d, plan, &s->model);
     out->v = variant_of(s, plan, decoding > 0, &own);
     out->prefill = out->v && mixed ? variant_of(s, plan, false, &own) : NULL;
