@@ -186,7 +186,7 @@ static sm_status answer(void *context, sm_train *train, const sm_plans_shown *pl
     sm_train_data(r, plans);
     if (q->in.recipe && !emits) sm_recipe_page(r, q->in.recipe);
     if (!emits) sm_train_page(r, plans);
-    if (!emits) status = sm_train_runners_page(r, train, plans, err);
+    if (!emits) sm_train_runners_page(r, plans);
     if (!status && q->in.recipe && !emits) status = sm_train_recipe_best(plans, err);
     if (!status && emits) status = sm_train_emit(plans, err);
     if (status || plans->n == 0) return status ? status : SM_NEGATIVE;

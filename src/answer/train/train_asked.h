@@ -107,10 +107,9 @@ void sm_train_batch_page(sm_report *r, const sm_train_asked *q, double sequences
 /* The space of plans becomes that of the framework asked for (SM_BAD_INPUT where it cannot run keys
  * that are given); where none is, those of all that can run the keys given. */
 sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err);
-/* The frameworks that can run the best plan, at which price by their own constants, or that none
- * can, and what is gained beyond them. */
-sm_status sm_train_runners_page(sm_report *r, sm_train *train, const sm_plans_shown *plans,
-                                sm_error *err);
+/* The frameworks that can run the best plan, or that none can; the best plan of each; and what is
+ * gained beyond them. */
+void sm_train_runners_page(sm_report *r, const sm_plans_shown *plans);
 /* The best plan of all where no framework runs it, in `beyond`. */
 sm_status sm_train_beyond(const sm_train_asked *q, sm_train *train, sm_plans_shown *plans,
                           sm_error *err);

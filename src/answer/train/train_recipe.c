@@ -205,62 +205,26 @@ sm_status sm_train_beyond(const sm_train_asked *q, sm_train *train, sm_plans_sho
     return look_at_padded(q, &search, best, plans, err); /* only who takes any plan waits for it */
 }
 
-typedef struct own_price {
-    const sm_plans_shown *plans;
-    sm_train *train;
-    sm_data *list;
-    sm_status status;
-    sm_error *err;
-} own_price;
-
-/* The plan under a framework's own constants, in what its own code holds. */
-static const char *priced_by(void *context, const sm_framework *f) {
-    own_price *x = context;
-    sm_train_asked q = *x->plans->q;
-    const double usual = x->plans->plan->detail.price.expected_s;
-    const sm_framework_job job = {f, SM_EVIDENCE_TRAINING, q.in.model, &q.system->chip};
-    const sm_calibration **c = &q.in.calibration;
-    sm_price_of_plan p;
-    if (!x->status) x->status = sm_framework_calibration(&job, NULL, q.report->arena, c, x->err);
-    if (x->status || !*c) return "";
-    sm_train_with_software(&q, x->train);
-    x->status = sm_train_price(x->train, x->plans->plan->plan, &p, x->err);
-    if (x->status || (p.fits && fabs(p.expected_s - usual) < 0.1 * usual)) return "";
-    sm_put(q.report, sm_put_object(q.report, x->list, NULL),
-           "framework|software|expected_s|memory_bytes|fits", sm_framework_name(f), (*c)->software,
-           p.expected_s, p.memory.total, p.fits);
-    const char *more = sm_textf(q.report, "; it takes %s and does not fit",
-                                sm_show_bytes(q.report, p.memory.total));
-    return sm_textf(q.report, " (%s by its own constants%s)",
-                    sm_show_seconds(q.report, p.expected_s), p.fits ? "" : more);
-}
-
-sm_status sm_train_runners_page(sm_report *r, sm_train *train, const sm_plans_shown *plans,
-                                sm_error *err) {
+void sm_train_runners_page(sm_report *r, const sm_plans_shown *plans) {
     const sm_train_asked *q = plans->q;
-    if (plans->n == 0 || q->in.framework || q->in.as_run) return SM_OK;
+    if (plans->n == 0 || q->in.framework || q->in.as_run) return;
     if (q->priced_only) sm_train_frameworks_page(r, q);
-    if (q->priced_only) return SM_OK;
-    if (plans->padding > 0) return SM_OK;
+    if (q->priced_only || plans->padding > 0) return;
     sm_runners all = runners_of(q);
-    own_price own = {plans, train, sm_put_array(r, r->data, "runs_at"), SM_OK, err};
     all.job.sequences = plans->sequences;
-    all.beside = q->own_constants ? NULL : priced_by;
-    all.context = &own;
     const char *titles = sm_runners_of(&all, r, plans->plan->plan);
-    sm_train_with_software(q, train);
     if (titles[0]) sm_report_text(r, "Frameworks that can run it: %s.", titles);
     else
         sm_report_text(r, "No framework known here runs this plan; --framework megatron-lm, "
                           "maxtext, ... keeps the search to what one runs.");
     sm_train_frameworks_page(r, q);
-    if (!plans->beyond && (!plans->beyond_known || !q->in_frameworks)) return own.status;
+    if (!plans->beyond && (!plans->beyond_known || !q->in_frameworks)) return;
     sm_data *object = sm_put_object(r, r->data, "beyond_frameworks");
     if (!plans->beyond) {
         sm_put(r, object, "gains_at_most", plans->beyond_gain);
         sm_report_text(r, "Plans that none of them runs gain less than %.0f %%.",
                        100 * plans->beyond_gain);
-        return own.status;
+        return;
     }
     sm_put(r, object, "best_plan|expected_s|gains", plans->beyond, plans->beyond_s,
            plans->beyond_gain);
@@ -268,7 +232,6 @@ sm_status sm_train_runners_page(sm_report *r, sm_train *train, const sm_plans_sh
                    100 * plans->beyond_gain,
                    plans->beyond_pads ? "it pads the experts" : "--framework any",
                    sm_show_seconds(r, plans->beyond_s), plans->beyond);
-    return own.status;
 }
 
 /* ---- the best plan as a recipe ---- */
