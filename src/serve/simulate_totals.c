@@ -17,11 +17,6 @@ static int bin_of(double value) {
     return octave * SIM_BINS_OF_OCTAVE + (int)((2.0 * mantissa - 1.0) * SIM_BINS_OF_OCTAVE);
 }
 
-static double middle_of(int bin) {
-    double within = (bin % SIM_BINS_OF_OCTAVE + 0.5) / SIM_BINS_OF_OCTAVE;
-    return ldexp(1.0 + within, bin / SIM_BINS_OF_OCTAVE + SIM_LEAST_OCTAVE);
-}
-
 void sim_histogram_add(sim_histogram *h, double value) {
     if (h->n == 0.0 || value < h->least) h->least = value;
     h->n += 1.0;
@@ -44,7 +39,9 @@ double sim_histogram_quantile(const sim_histogram *h, double q) {
     if (h->n <= 0.0 || seen >= rank) return 0.0;
     for (int i = SIM_BINS - h->span; i < SIM_BINS; i++) {
         if (h->has[i / SIM_BINS_OF_OCTAVE]) seen += (double)h->bin[i];
-        if (seen >= rank) return fmax(h->least, fmin(middle_of(i), h->most));
+        double within = (i % SIM_BINS_OF_OCTAVE + 0.5) / SIM_BINS_OF_OCTAVE;
+        double middle = ldexp(1.0 + within, i / SIM_BINS_OF_OCTAVE + SIM_LEAST_OCTAVE);
+        if (seen >= rank) return fmax(h->least, fmin(middle, h->most));
     }
     return h->most;
 }

@@ -236,11 +236,6 @@ static bool group_rows(fit_problem *f, sm_arena *arena) {
 
 /* ---- rows ---- */
 
-static bool is_usable(const sm_truth_row *row, const sm_prediction *p) {
-    if (p->unknown || !(row->measured_s > 0.0) || !isfinite(row->measured_s)) return false;
-    return p->expected_s > 0.0 && isfinite(p->expected_s);
-}
-
 static sm_status fit_rows_of(const sm_ready_row *rows, size_t n, const sm_calibration *start,
                              sm_arena *arena, fit_problem *f, sm_error *err) {
     char why[320] = "";
@@ -258,7 +253,8 @@ static sm_status fit_rows_of(const sm_ready_row *rows, size_t n, const sm_calibr
         sm_truth_predict(rows[i].c, start, &p);
         if (p.out_of_memory) return sm_fail_memory(err);
         if (p.unknown && !why[0]) snprintf(why, sizeof why, "%.300s", p.unknown);
-        if (!is_usable(row, &p)) continue;
+        if (p.unknown || !(row->measured_s > 0.0) || !isfinite(row->measured_s)) continue;
+        if (!(p.expected_s > 0.0) || !isfinite(p.expected_s)) continue;
         f->row[f->n++] =
             (fit_row){.c = rows[i].c, .row = row, .log_measured = log(row->measured_s)};
     }
