@@ -60,7 +60,7 @@ sm_status sim_backlog_put(sim_backlog *b, const sim_packed *packed, sm_error *er
     uint64_t arrival;
     memcpy(&arrival, &q->arrival_s, sizeof arrival);
     assert(number >= b->written.number);
-    sm_status status = reserve(b, (size_t)(12 * NUMBER_BYTES + 8 * blocks), err);
+    sm_status status = reserve(b, 12 * NUMBER_BYTES + 8 * (size_t)blocks, err);
     if (!status) status = reserve_blocks(b, blocks, err);
     if (status) return status;
     sim_backlog_part *p = b->last;
@@ -75,7 +75,7 @@ sm_status sim_backlog_put(sim_backlog *b, const sim_packed *packed, sm_error *er
     put_number(p, q->conversation);
     put_number(p, (uint64_t)q->shared_prefix);
     put_number(p, (uint64_t)packed->kind);
-    put_number(p, (uint64_t)(packed->turn + 1));
+    put_number(p, (uint64_t)packed->turn + 1);
     put_number(p, (uint64_t)blocks);
     if (blocks == 0) return SM_OK;
     put_number(p, (uint64_t)q->block_tokens);
