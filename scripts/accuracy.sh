@@ -552,11 +552,10 @@ END
         sed -n 's/, AIConfigurator.*scalemodel in sample / /; s/^\([a-z ]*: \)/- \1/p'
     cat <<'END'
 
-With the configuration of a row left out of the fit they are 8.5, 22.9 and 16.2 % off (time per token, first token, throughput), with all of its source left
-out 19.5, 30.3 and 22.7 %: nearly all are of two sources, AIConfigurator's own samples and InferenceX. So who asks about an engine that no one here has measured
+With the configuration of a row left out of the fit they are 7.0, 20.2 and 11.1 % off (time per token, first token, throughput), with all of its source left
+out 13.7, 29.0 and 22.3 %: nearly all are of two sources, AIConfigurator's own samples and InferenceX. So who asks about an engine that no one here has measured
 gets better times per token from measured kernels, and about one that was measured from here; a first token is more than a lone prefill.
-Of the 139 throughputs 32 are of B300 under SGLang (in sample 22.8 % off here, 10.8 % there): 0.5.10 of April 2026 and 0.5.12 of May share constants, which are 20 % too quick
-for the one and 13 % too slow for the other; with every other engine and chip ours are nearer.
+Of the 139 throughputs 32 are of B300 under SGLang (in sample 10.7 % off here, 10.8 % there; 22.8 % while 0.5.10 of April 2026 and 0.5.12 of May shared constants).
 
 BLIS's authors ran vLLM 0.15.1 on H100 at constant rates of 1 to 20 requests a second, ten models from 7B to 141B, and asked six simulators about
 it (inference-sim/sim-to-real-accuracy-validation). `scripts/against-blis.py` asks `simulate` the same, percentiles too; below, each simulator's median

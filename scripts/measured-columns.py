@@ -84,6 +84,7 @@ SERVING = [
     ("", "splitwise", "vllm-2023"), ("megatron", "", "megatron-lm-2022"),
     ("fastertransformer", "", "fastertransformer"), ("gpt-fast", "", "gpt-fast"),
     ("neuron", "", "neuronx"),
+    ("trtllm 1.2", "", "trtllm-1.2"), ("trtllm-serve 1.2", "", "trtllm-1.2"),
     ("nvcr.io", "", "trtllm-2025"), ("tensorrt-llm 0.5", "", "trtllm-0.5"),
     ("tensorrt-llm 0.6", "", "trtllm-0.5"), ("tensorrt-llm 0.1", "", "trtllm-0.17"),
     ("tensorrt-llm 1", "", "trtllm-1"), ("tensorrt-llm ~1", "", "trtllm-1"),
@@ -96,7 +97,9 @@ SERVING = [
     ("trt", "", "trtllm-2025"), ("vllm 0.12", "", "vllm-0.12"), ("vllm", "", "vllm-2025"),
 ]
 # Engines that doubled their speed from one winter to the next, by the day of the measurement.
-TURNS = [("sglang-2025", "2025-12-17", "sglang-2026"), ("vllm-2025", "2025-12-17", "vllm-2026")]
+TURNS = [("trtllm-2025", "2026-01-20", "trtllm-1.2"), ("trtllm-2025", "2025-09-01", "trtllm-1.1"),
+         ("sglang-2025", "2026-05-17", "sglang-0.5.12"),
+         ("sglang-2025", "2025-12-17", "sglang-2026"), ("vllm-2025", "2025-12-17", "vllm-2026")]
 
 
 def title_of(row):

@@ -701,7 +701,7 @@ static void fleets_are_as_small_as_may_be(void **state) {
 /* Four fleets for a fourth of the requests each hold the limits too, and so does what holds one
  * more. */
 static void fleets_grow_no_faster_than_what_is_asked(void **state) {
-    static const double tpot_s[] = {0.0072, 0.0082, 0.01};
+    static const double tpot_s[] = {0.0076, 0.0086, 0.0104};
     serve_case c;
     sm_error err = {0};
     sm_fleet f, fourth, less;

@@ -246,8 +246,8 @@ static void shipped_rows_are_whole(void **state) {
         primary[sm_inference_primary(&r->of.inference)]++;
     }
     assert_true(known >= 2716);
-    assert_int_equal(primary[SM_SERVED_TPOT], 1393);
-    assert_int_equal(primary[SM_SERVED_TOKEN], 1164);
+    assert_int_equal(primary[SM_SERVED_TPOT], 1403);
+    assert_int_equal(primary[SM_SERVED_TOKEN], 1154);
     assert_int_equal(primary[SM_SERVED_LATENCY] + primary[SM_SERVED_TTFT], 269);
     assert_int_equal(p.truth.warnings, 0);
     done(&p);

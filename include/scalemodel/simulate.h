@@ -159,9 +159,10 @@ typedef struct sm_simulation {
     bool stepwise;         /* one step at a time, for tests: the same answer, slowly */
     const sm_request_class *classes; /* at most SM_MOST_CLASSES; none: all requests are alike */
     int n_classes;
-    /* Of a replica that decodes: between looks for new requests; and the most that a prompt waits
-     * until `gather` of them wait. 0: they are taken after every step. Not of pools. */
-    double look_steps, gather_steps, gather;
+    /* Of a replica that decodes: between looks for new requests; and the most between two times
+     * that prompts go in before each of `groups` has one, which go in as far as the step has tokens
+     * for their group. 0: they are taken after every step. Not of pools. */
+    double look_steps, gather_steps;
     uint64_t seed;
     double prompt_tokens; /* of one prompt in a chunked step at most, as it is on one group of
                              chips; 0: all there is room for */
@@ -181,8 +182,6 @@ void sm_simulation_defaults_sized(sm_simulation *simulation, size_t size);
  * sequences of a step become 0, for an answer to fill: the software's for the groups of chips that
  * have sequences of their own. */
 void sm_simulation_follow(sm_simulation *simulation, const sm_software *software, bool apart);
-/* Requests until each of so many groups of chips has one, where they come to them at random. */
-double sm_simulation_gather(double groups);
 
 /* What became of one request, when it ends. */
 typedef struct sm_request_served {

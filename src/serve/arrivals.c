@@ -26,19 +26,15 @@ static double draw_gamma_above_one(sm_rng *rng, double shape) {
     }
 }
 
-/* Of mean `shape`. Below 1: Gamma(a) = Gamma(a + 1) U^(1/a), from the same paper. */
-static double draw_gamma(sm_rng *rng, double shape) {
-    if (shape >= 1.0) return draw_gamma_above_one(rng, shape);
-    double power = pow(draw(rng), 1.0 / shape);
-    return power * draw_gamma_above_one(rng, shape + 1.0);
-}
-
-/* Of mean 1. Gamma gaps of a coefficient of variation cv have shape 1 / cv^2. */
+/* Of mean 1. Gamma gaps of a coefficient of variation cv have shape 1 / cv^2; below 1, from the
+ * same paper: Gamma(a) = Gamma(a + 1) U^(1/a). */
 static double draw_gap(sm_synthetic *s) {
     if (s->kind == SM_ARRIVALS_POISSON) return -log(draw(&s->rng));
     if (s->kind == SM_ARRIVALS_UNIFORM || s->cv <= 0.0) return 1.0;
     double shape = 1.0 / (s->cv * s->cv);
-    return draw_gamma(&s->rng, shape) / shape;
+    if (shape >= 1.0) return draw_gamma_above_one(&s->rng, shape) / shape;
+    double power = pow(draw(&s->rng), 1.0 / shape);
+    return power * draw_gamma_above_one(&s->rng, shape + 1.0) / shape;
 }
 
 /* ---- rates that change: time runs as fast as the rate is high (a time change) ---- */

@@ -15,18 +15,6 @@ struct sim_backlog_part {
     uint8_t byte[];
 };
 
-static uint64_t bits_of(double value) {
-    uint64_t bits;
-    memcpy(&bits, &value, sizeof bits);
-    return bits;
-}
-
-static double double_of(uint64_t bits) {
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 static void put_number(sim_backlog_part *p, uint64_t value) {
     for (; value > 127; value >>= 7) p->byte[p->written++] = (uint8_t)(value | 128);
     p->byte[p->written++] = (uint8_t)value;
@@ -69,9 +57,10 @@ sm_status sim_backlog_put(sim_backlog *b, const sim_packed *packed, sm_error *er
     int blocks = q->block && q->block_tokens >= 1.0 && q->blocks > 0 ? q->blocks : 0;
     bool shared = q->prefix || q->conversation || q->shared_prefix > 0.0 || blocks > 0 ||
                   packed->kind > 0 || packed->turn >= 0;
-    uint64_t arrival = bits_of(q->arrival_s);
+    uint64_t arrival;
+    memcpy(&arrival, &q->arrival_s, sizeof arrival);
     assert(number >= b->written.number);
-    sm_status status = reserve(b, (size_t)(12 * NUMBER_BYTES + 8 * blocks), err);
+    sm_status status = reserve(b, 12 * NUMBER_BYTES + 8 * (size_t)blocks, err);
     if (!status) status = reserve_blocks(b, blocks, err);
     if (status) return status;
     sim_backlog_part *p = b->last;
@@ -86,7 +75,7 @@ sm_status sim_backlog_put(sim_backlog *b, const sim_packed *packed, sm_error *er
     put_number(p, q->conversation);
     put_number(p, (uint64_t)q->shared_prefix);
     put_number(p, (uint64_t)packed->kind);
-    put_number(p, (uint64_t)(packed->turn + 1));
+    put_number(p, (uint64_t)packed->turn + 1);
     put_number(p, (uint64_t)blocks);
     if (blocks == 0) return SM_OK;
     put_number(p, (uint64_t)q->block_tokens);
@@ -112,7 +101,8 @@ void sim_backlog_take(sim_backlog *b, sim_packed *packed) {
     sm_request *q = &packed->request;
     uint64_t number = b->read.number + take_number(p);
     uint64_t arrival = take_number(p) ^ b->read.arrival;
-    *packed = (sim_packed){number, {.arrival_s = double_of(arrival)}, 0, -1};
+    *packed = (sim_packed){number, {.prompt = 0.0}, 0, -1};
+    memcpy(&q->arrival_s, &arrival, sizeof arrival);
     q->prompt = (double)take_number(p);
     uint64_t output = take_number(p);
     q->output = (double)(output >> 1);

@@ -241,6 +241,7 @@ void sim_preempt_youngest(sim_simulation *s, sim_replica *r) {
     sim_release(s, r, slot);
     sim_list_remove(&s->pool, &r->running, slot);
     sim_list_prepend(&s->pool, sim_waiting(s, r, q), slot);
+    sim_count_group(r, q, 0, 1);
     q->preemptions++;
     s->totals.preemptions += 1.0;
     s->totals.running -= 1.0;

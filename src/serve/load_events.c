@@ -82,14 +82,6 @@ static double burst_of(const events *e) {
     return told || !(e->counted > 0) ? e->first / (e->first + e->counted) : e->c->software->burst;
 }
 
-/* What is above the limit with the first tokens of some requests stays above it with those of all.
- */
-static void note_first(events *e, bool is_first, double first_s) {
-    double share = burst_of(e), all = e->runs * (is_first ? e->first : e->counted);
-    e->least_s += (is_first ? share : 1 - share) * first_s / all;
-    e->late = e->c->late_s > 0 && e->least_s > e->c->late_s * (1 + ROUNDING);
-}
-
 /* One more at a rate, of which no more than so many may be later than what nine in ten keep to. */
 static void note_late(events *e, double seconds, double most_s, double *late) {
     size_t n = (size_t)e->counted;
@@ -110,8 +102,13 @@ static void served(void *context, const sm_request_served *r) {
     e->first_s[(size_t)at] = r->first_token_s - r->arrival_s;
     e->outputs += r->output;
     e->end_s = r->end_s;
-    if (e->clients > 0) note_first(e, number < e->first, e->first_s[(size_t)at]);
-    else if (number >= e->first)
+    if (e->clients > 0) {
+        bool is_first = number < e->first;
+        double share = burst_of(e), alike = e->runs * (is_first ? e->first : e->counted);
+        /* above the limit with the first tokens of some it stays so with those of all */
+        e->least_s += (is_first ? share : 1 - share) * e->first_s[(size_t)at] / alike;
+        e->late = e->c->late_s > 0 && e->least_s > e->c->late_s * (1 + ROUNDING);
+    } else if (number >= e->first)
         note_late(e, e->first_s[(size_t)at], e->c->load->most_ttft_s, &e->late_first);
     if (!(r->output > 1 && (e->clients > 0 || (double)r->number >= e->first))) return;
     double token_s = (r->end_s - r->first_token_s) / (r->output - 1);
@@ -168,8 +165,6 @@ static void set_policy(const events *e, const sm_engine engine[2], sm_simulation
     o->prefill_tokens = larger(least, floor(budget / e->each));
     o->chunk_tokens = larger(o->most_batch + 1, o->prefill_tokens);
     o->groups = floor(load_groups(prefill, engines->prefill) / e->each);
-    double gather = sm_simulation_gather(load_groups(&engines->plan, engines->decode));
-    o->gather = larger(1, gather / e->each);
     o->concurrency = e->clients;
     o->sample_s = HUGE_VAL; /* no series is asked for */
     o->seed = (uint64_t)e->run;

@@ -36,12 +36,6 @@ void sm_simulation_follow(sm_simulation *simulation, const sm_software *software
     simulation->schedules_ahead = software->schedules_ahead;
 }
 
-double sm_simulation_gather(double groups) {
-    double requests = 1.0;
-    for (double with = 1.0; with < groups; with += 1.0) requests += groups / (groups - with);
-    return requests;
-}
-
 /* ---- the heap of replicas by the end of their run ---- */
 
 static bool is_sooner(sim_event a, sim_event b) {
@@ -88,6 +82,7 @@ static sm_status queue_at(sim_simulation *s, int replica, int slot) {
     sim_replica *r = &s->replica[replica];
     sim_list_append(&s->pool, sim_waiting(s, r, &s->pool.slot[slot]), slot);
     s->pool.slot[slot].replica = replica;
+    sim_join_group(s, r, &s->pool.slot[slot]);
     s->load[replica]++;
     s->totals.waiting += 1.0;
     if (s->live) return SM_OK;
@@ -267,13 +262,6 @@ sm_status sim_client_goes_on(sim_simulation *s, const sim_sequence *q) {
     return send(s, q->turn, now_s + s->pool.slot[q->turn].think_s);
 }
 
-/* Too long for the memory of a replica even when alone. */
-static bool can_never_fit(const sim_simulation *s, const sim_sequence *q) {
-    int64_t pages = sim_pages_of(s, q->prompt + q->output - 1);
-    if (pages > s->replica[0].capacity) return true;
-    return sim_pages_of(s, q->prompt) > s->replica[s->first_entry].capacity;
-}
-
 static void count_request(sim_totals *t, const sim_sequence *q) {
     t->requests += 1.0;
     if (t->of_class) t->of_class[q->kind].requests += 1.0;
@@ -322,7 +310,9 @@ sm_status sim_arrive(sim_simulation *s, int slot, double sent_s, bool *fits) {
     q->queued_s = t->now_s;
     q->sent = true;
     if (t->requests == 0.0 || sent_s > t->last_arrival_s) t->last_arrival_s = sent_s;
-    *fits = !can_never_fit(s, q);
+    /* not too long for the memory of a replica even when alone */
+    *fits = sim_pages_of(s, q->prompt + q->output - 1) <= s->replica[0].capacity &&
+            sim_pages_of(s, q->prompt) <= s->replica[s->first_entry].capacity;
     if (!*fits) return refuse(s, slot);
     count_request(t, q);
     t->area.in_system += t->now_s - sent_s;
@@ -348,6 +338,7 @@ sm_status sim_refill(sim_simulation *s, sim_replica *r, int rank) {
     q->queued_s = fmin(q->arrival_s + s->options->admission_s, s->totals.now_s);
     q->sent = true;
     q->replica = (int)(r - s->replica);
+    sim_join_group(s, r, q);
     sim_list_append(&s->pool, &r->waiting[rank], slot);
     return SM_OK;
 }
@@ -441,14 +432,13 @@ static sm_status check_options(const sm_simulation *o, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT, "a time of %g s to think and %g s to be admitted",
                        o->think_s, o->admission_s);
     if (!is_within(o->look_steps, 0.0, MOST_BATCH) ||
-        !is_within(o->gather_steps, 0.0, MOST_BATCH) || !is_within(o->gather, 0.0, MOST_BATCH))
+        !is_within(o->gather_steps, 0.0, MOST_BATCH) || !is_within(o->groups, 0.0, MOST_BATCH))
         return sm_fail(err, SM_BAD_INPUT, "requests wait for 0 to %d steps or others", MOST_BATCH);
     if (!is_within(o->page_tokens, 1.0, MOST_PAGE))
         return sm_fail(err, SM_BAD_INPUT, "a page has 1 to %d tokens", MOST_PAGE);
     if (!is_within(o->chunk_tokens, 1.0, SM_MAX_TOKENS) ||
         !is_within(o->prefill_tokens, 1.0, SM_MAX_TOKENS) ||
-        (o->prompt_tokens != 0.0 && !is_within(o->prompt_tokens, 1.0, SM_MAX_TOKENS)) ||
-        !is_within(o->groups, 0.0, SM_MAX_TOKENS))
+        (o->prompt_tokens != 0.0 && !is_within(o->prompt_tokens, 1.0, SM_MAX_TOKENS)))
         return sm_fail(err, SM_BAD_INPUT, "a step takes 1 to %.0f tokens", SM_MAX_TOKENS);
     return check_classes(o, err);
 }
@@ -466,7 +456,6 @@ static sm_status begin_replica(sim_simulation *s, int i) {
     r->engine = r->role == SIM_PREFILL_POOL ? o->prefill_engine : o->engine;
     r->capacity = whole_pages(r->engine->kv_tokens, s->page);
     r->host = whole_pages(r->engine->host_kv_tokens, s->page);
-    r->gathering = SIM_NONE;
     r->running = (sim_list){SIM_NONE, SIM_NONE, 0};
     for (int rank = 0; rank < s->ranks; rank++) r->waiting[rank] = r->running;
     r->run.end_s = HUGE_VAL;
@@ -474,7 +463,9 @@ static sm_status begin_replica(sim_simulation *s, int i) {
     s->event[i] = (sim_event){HUGE_VAL, i};
     r->page_steps = (int64_t)fmax(1.0, floor((double)s->page / r->engine->tokens_per_step));
     r->crossing = sm_calloc((size_t)r->page_steps, sizeof *r->crossing);
-    if (!r->crossing) return sm_fail_memory(s->err);
+    bool gathers = o->gather_steps >= 1.0 && o->groups >= 2.0 && !split;
+    if (gathers) r->group = sm_calloc((size_t)o->groups, sizeof *r->group);
+    if (!r->crossing || (gathers && !r->group)) return sm_fail_memory(s->err);
     sm_status status = sim_radix_begin(&r->tree, r->host, s->err);
     return status || !s->live ? status : sim_places_begin(s, r);
 }
@@ -525,6 +516,7 @@ void sim_free(sim_simulation *s) {
         sm_free(r->due);
         sm_free(r->part);
         sm_free(r->crossing);
+        sm_free(r->group);
         sim_radix_end(&r->tree);
         for (int rank = 0; rank < s->ranks; rank++) sim_backlog_end_all(&r->backlog[rank]);
         sim_places_end(r);

@@ -28,6 +28,7 @@ static sm_status let_in(sim_simulation *s, sim_replica *r, int slot) {
     sim_sequence *q = &s->pool.slot[slot];
     sim_list_remove(&s->pool, sim_waiting(s, r, q), slot);
     sim_list_append(&s->pool, &r->running, slot);
+    sim_count_group(r, q, 0, -1);
     s->totals.waiting -= 1.0;
     s->totals.running += 1.0;
     if (q->started) return SM_OK;
@@ -64,61 +65,89 @@ static sm_status place(sim_simulation *s, sim_replica *r, int slot) {
 }
 
 /* Whole prompts go together up to prefill_tokens, and one of each group of chips, which may take
- * more steps than one for it; a static batch however long. */
+ * more steps than one for it; a static batch however long. Of groups that wait for one another each
+ * takes its own. */
 static bool fits_step(const sim_simulation *s, const sim_replica *r, const sim_sequence *q,
                       int64_t taken) {
-    sm_policy policy = s->options->policy;
-    if (r->parts < (int)fmax(1.0, s->options->groups) || q->ready || policy == SM_POLICY_STATIC ||
-        policy == SM_POLICY_CHUNKED)
+    const sm_simulation *o = s->options;
+    bool chunked = o->policy == SM_POLICY_CHUNKED;
+    double tokens = (double)(q->prompt + q->done), most = o->prefill_tokens;
+    if (r->group) {
+        double own = (double)r->group[q->group].taken;
+        if (chunked) most = o->chunk_tokens - r->decoding;
+        return own == 0.0 || own + tokens <= most / o->groups;
+    }
+    if (r->parts < (int)fmax(1.0, o->groups) || q->ready || o->policy == SM_POLICY_STATIC ||
+        chunked)
         return true;
-    return (double)(taken + q->prompt + q->done) <= s->options->prefill_tokens;
+    return (double)taken + tokens <= most;
+}
+
+/* A request goes to the group of chips that has the fewest. */
+void sim_join_group(const sim_simulation *s, sim_replica *r, sim_sequence *q) {
+    q->group = 0;
+    for (int g = 1; r->group && g < (int)s->options->groups; g++)
+        if (r->group[g].requests < r->group[q->group].requests) q->group = g;
+    sim_count_group(r, q, 1, 1);
+}
+
+void sim_count_group(sim_replica *r, const sim_sequence *q, int requests, int waiting) {
+    if (!r->group) return;
+    r->group[q->group].requests += requests;
+    r->group[q->group].waiting += waiting;
+}
+
+/* Prompts wait for others, so that no group of chips computes while the rest waits. How many groups
+ * have none that waits, or no place for it; SIM_NONE: nobody is waited for. */
+int sim_gathers(const sim_simulation *s, const sim_replica *r) {
+    int missing = r->group ? 0 : SIM_NONE;
+    for (int i = 0; r->group && r->decoding > 0 && i < (int)s->options->groups; i++) {
+        const sim_group *g = &r->group[i];
+        double running = g->requests - g->waiting;
+        missing +=
+            g->waiting == 0 || running >= fmax(1.0, (double)s->most_batch / s->options->groups);
+    }
+    return missing;
+}
+
+/* Where groups of chips wait for one another the next look is as soon as each has one. */
+static int64_t steps_between_looks(const sim_simulation *s, const sim_replica *r) {
+    return (int64_t)(r->group ? s->options->gather_steps : s->options->look_steps);
 }
 
 /* Between two looks who comes is not known, nor during the last step where the next was scheduled
- * as it began. Steps until the next look. */
+ * as it began, nor do those go in who were left at a look for others. Steps until the next look. */
 static int64_t unseen_steps(sim_simulation *s, sim_replica *r, const sim_sequence *q) {
-    int64_t every = (int64_t)s->options->look_steps;
+    int64_t every = steps_between_looks(s, r);
     if (s->options->schedules_ahead && q->queued_s > sim_last_step_s(s, r)) return 1;
-    if (every <= 1 || q->queued_s <= r->looked_s) return 0;
+    if (every <= 1 || (r->group ? s->totals.now_s : q->queued_s) <= r->looked_s) return 0;
     return every - (r->counter - r->looked) % every;
 }
 
 static void look(sim_simulation *s, sim_replica *r) {
-    int64_t every = (int64_t)s->options->look_steps;
+    int64_t every = steps_between_looks(s, r), since = r->counter - r->looked;
     bool idle = r->decoding == 0 || r->role != SIM_WHOLE;
-    if (!idle && every > 1 && (r->counter - r->looked) % every > 0) return;
+    bool due = every <= 1 || (since % every == 0 && !(r->group && since == 0));
+    if (!idle && !due && sim_gathers(s, r) != 0) return;
     r->looked = r->counter;
     r->looked_s = s->totals.now_s;
 }
 
-/* Prompts that have room wait for others, so that no group of chips computes while the rest waits.
- * How many are missing, of those that wait or of places; SIM_NONE: nobody is waited for. */
-int sim_gathers(const sim_simulation *s, const sim_replica *r) {
-    if (s->options->gather_steps < 1.0 || r->role != SIM_WHOLE) return SIM_NONE;
-    int waiting = s->load[r - s->replica] - r->running.n, most = (int)s->options->gather;
-    int64_t places = s->most_batch - r->running.n;
-    if (places < waiting) waiting = (int)places;
-    return waiting < most ? most - waiting : 0;
-}
-
-/* Steps until those that wait go in without them. */
-static int64_t gathered_steps(sim_simulation *s, sim_replica *r) {
-    int64_t most = (int64_t)s->options->gather_steps;
-    int first = sim_first_waiting(s, r);
-    bool waits = sim_gathers(s, r) > 0 && first != SIM_NONE && r->decoding > 0 &&
-                 r->running.n < s->most_batch && sim_has_room(s, r, first);
-    if (waits && r->gathering == SIM_NONE) r->gathering = r->counter;
-    int64_t left = waits ? r->gathering + most - r->counter : 0;
-    if (left <= 0) r->gathering = SIM_NONE;
-    return left > 0 ? left : 0;
+/* The first that waits; where groups of chips wait for one another, that fits. */
+static int next_waiting(const sim_simulation *s, const sim_replica *r) {
+    for (int rank = 0; rank < s->ranks; rank++)
+        for (int slot = r->waiting[rank].first; slot != SIM_NONE; slot = s->pool.slot[slot].next)
+            if (!r->group || fits_step(s, r, &s->pool.slot[slot], 0)) return slot;
+    return SIM_NONE;
 }
 
 static sm_status let_all_in(sim_simulation *s, sim_replica *r) {
     int64_t taken = 0;
+    bool any = false;
     look(s, r);
-    r->held = gathered_steps(s, r);
-    if (r->held > 0) return SM_OK;
-    for (int slot; r->running.n < s->most_batch && (slot = sim_first_waiting(s, r)) != SIM_NONE;) {
+    r->held = 0;
+    for (int g = 0; r->group && g < (int)s->options->groups; g++) r->group[g].taken = 0;
+    for (int slot; r->running.n < s->most_batch && (slot = next_waiting(s, r)) != SIM_NONE;) {
         const sim_sequence *q = &s->pool.slot[slot];
         r->held = unseen_steps(s, r, q);
         if (r->held > 0 || !fits_step(s, r, q, taken)) break;
@@ -129,8 +158,12 @@ static sm_status let_all_in(sim_simulation *s, sim_replica *r) {
         if (!status) status = sim_refill(s, r, s->rank[q->kind]);
         if (!status) status = place(s, r, slot);
         if (status) return status;
-        taken += s->pool.slot[slot].target - s->pool.slot[slot].length;
+        int64_t tokens = s->pool.slot[slot].target - s->pool.slot[slot].length;
+        if (r->group) r->group[s->pool.slot[slot].group].taken += tokens;
+        any = true;
+        taken += tokens;
     }
+    if (r->group && any) r->held = 1; /* who is left may go in after the next step */
     return SM_OK;
 }
 
@@ -162,7 +195,7 @@ static int64_t decode_steps(sim_simulation *s, sim_replica *r) {
         sim_preempt_youngest(s, r);
         preempts = true;
     }
-    if (r->decoding == 0) return INT64_MAX;
+    if (r->decoding == 0) return r->held > 0 ? r->held : INT64_MAX;
     /* What the last of a low rank gave back may do for one of a higher rank after this step. */
     if (preempts && s->ranks > 1 && sim_has_room(s, r, sim_first_waiting(s, r))) return 1;
     int64_t steps = r->ending[0].finish - r->counter;

@@ -162,6 +162,7 @@ static sm_status finish(sim_simulation *s, sim_replica *r, int slot) {
     sim_list_remove(&s->pool, &r->running, slot);
     s->totals.running -= 1.0;
     s->load[q->replica]--;
+    sim_count_group(r, q, -1, 0);
     if (!status) status = sim_count_served(s, q);
     sim_pool_give(&s->pool, slot);
     return status;
@@ -248,6 +249,7 @@ static void forget(sim_simulation *s, sim_replica *r, int slot, bool waits) {
     s->totals.running -= waits ? 0.0 : 1.0;
     s->totals.in_system -= 1.0;
     s->load[q->replica]--;
+    sim_count_group(r, q, -1, waits ? -1 : 0);
     sim_pool_give(&s->pool, slot);
 }
 

@@ -44,6 +44,7 @@ typedef struct sim_sequence {
     int seat;       /* among the running of its replica */
     bool sent;      /* by its client */
     int kind;       /* its class */
+    int group;      /* of chips, that it is on */
     int turn;       /* of its conversation: that which follows it, SIM_NONE: none */
     double think_s; /* of a turn that follows: from the end of the one before to this */
 } sim_sequence;
@@ -80,6 +81,10 @@ typedef struct sim_run {
     sim_path path;
     bool may_shorten; /* an arrival may want to come in before its end */
 } sim_run;
+typedef struct sim_group {
+    int requests, waiting; /* on it, and those of them that wait */
+    int64_t taken;         /* tokens of its prompts that went in now */
+} sim_group;
 typedef struct sim_replica {
     const sm_engine *engine;
     sim_role role;
@@ -99,7 +104,7 @@ typedef struct sim_replica {
     int64_t counter;   /* decode steps so far */
     int64_t looked;    /* of these, when new requests were last looked for, */
     double looked_s;   /* and that moment: later ones are not known */
-    int64_t gathering; /* of these, when the prompt came that others are waited for; SIM_NONE */
+    sim_group *group;  /* of chips, that wait for one another; NULL: none does */
     int64_t held;      /* decode steps until those that wait are looked at again; 0: who has room */
     double cached;     /* tokens of the decoding */
     int64_t *crossing; /* decoding sequences that need a page at step i modulo page_steps */
@@ -226,6 +231,8 @@ sm_status sim_plan(sim_simulation *s, sim_replica *r);
 sm_status sim_complete(sim_simulation *s, sim_replica *r);
 sm_status sim_start_run(sim_simulation *s, sim_replica *r, int64_t steps);
 int sim_gathers(const sim_simulation *s, const sim_replica *r);
+void sim_join_group(const sim_simulation *s, sim_replica *r, sim_sequence *q);
+void sim_count_group(sim_replica *r, const sim_sequence *q, int requests, int waiting);
 void sim_shorten(sim_simulation *s, sim_replica *r);
 /* When the step before now began; now where nothing decodes. */
 double sim_last_step_s(const sim_simulation *s, const sim_replica *r);

@@ -114,21 +114,14 @@ void sm_truth_case_rest(sm_truth_case *c) {
     c->resting = true;
 }
 
-/* False: out of memory. */
-static bool wake(sm_truth_case *c) {
-    if (!c->resting || c->unknown) return true;
-    c->resting = false;
-    return make_ready(c, NULL) == SM_OK;
-}
-
 static void predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out) {
     memset(out, 0, sizeof *out);
     out->unknown = c->unknown;
     out->regime = truth_regime(c->row->kind);
-    if (!wake(c)) {
+    if (c->resting && !c->unknown) c->resting = make_ready(c, NULL) != SM_OK;
+    if (c->resting && !c->unknown) {
         out->unknown = "out of memory";
         out->out_of_memory = true;
-        c->resting = true;
     }
     if (c->unknown || out->unknown) return;
     out->calibration = calibration;

@@ -651,7 +651,6 @@ static void fill_limits(sm_simulate_asked *q) {
     if (o->prefill_tokens <= 0.0)
         o->prefill_tokens = fmin(SM_MAX_TOKENS, apart * prefill->pipeline);
     if (o->prompt_tokens <= 0.0) o->prompt_tokens = fmax(1.0, o->chunk_tokens / both);
-    o->gather = sm_simulation_gather(groups);
     o->groups = groups_of(q, prefill);
 }
 

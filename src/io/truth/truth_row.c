@@ -179,18 +179,16 @@ static void finish(const truth_file *f, truth_draft *draft) {
         draft->row.measured_s = sm_inference_measured(r, sm_inference_primary(r));
 }
 
-static bool is_folded(const truth_file *f, const sm_truth_row *row) {
-    return f->given && f->given->fold && row->measured_s > 0.0 && isfinite(row->measured_s) &&
-           !(row->kind == SM_TRUTH_TRAINING && row->of.training.oom);
-}
-
 static sm_status append(const truth_file *f, truth_rows *rows, sm_truth_row *row) {
     size_t at = rows->n;
     const char *id = NULL;
     if (rows->read++ == MOST_ROWS)
         return sm_fail(f->err, SM_BAD_INPUT, "%s has more than %d rows", f->source->name,
                        MOST_ROWS);
-    sm_status status = is_folded(f, row) ? truth_fold(f, rows, row, &at, &id) : SM_OK;
+    bool folded = f->given && f->given->fold && row->measured_s > 0.0 &&
+                  isfinite(row->measured_s) &&
+                  !(row->kind == SM_TRUTH_TRAINING && row->of.training.oom);
+    sm_status status = folded ? truth_fold(f, rows, row, &at, &id) : SM_OK;
     if (status) return status;
     if (!id && row->id[0]) id = sm_texts_keep(f->texts, f->arena, row->id);
     else if (!id) id = sm_arena_printf(f->arena, "%d", f->line);

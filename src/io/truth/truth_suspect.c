@@ -65,13 +65,6 @@ static truth_work truth_work_of(const sm_truth_row *row, const sm_chip *chip) {
     return w;
 }
 
-/* Seconds at the datasheet's rates; 0 when nothing is known. */
-static double truth_work_seconds(const truth_work *w) {
-    double math = w->flops_per_s > 0 ? w->flops / w->flops_per_s : 0;
-    double move = w->bytes_per_s > 0 ? w->bytes / w->bytes_per_s : 0;
-    return fmax(math, move);
-}
-
 /* A row of inference that reads well and cannot be right, or hardly: against the least work of a
  * token, where a unit wrong by 1000 shows, and against its own other figures. */
 
@@ -171,7 +164,9 @@ static const char *guess_long(const sm_truth_row *row, double factor) {
 
 static void suspect_time(truth_warnings *w, const sm_truth_row *row, const sm_chip *chip) {
     truth_work work = truth_work_of(row, chip);
-    double bound = truth_work_seconds(&work), seconds = row->measured_s;
+    double math = work.flops_per_s > 0 ? work.flops / work.flops_per_s : 0;
+    double move = work.bytes_per_s > 0 ? work.bytes / work.bytes_per_s : 0;
+    double bound = fmax(math, move), seconds = row->measured_s;
     bool step = row->kind == SM_TRUTH_TRAINING;
     double usual = step ? bound : fmax(bound, LAUNCH_S);
     double soonest = step ? bound / FASTER : fmax(bound / FASTER, SOONEST_S);
