@@ -272,6 +272,11 @@ SEEING = {
         BESIDE, vision_config=dict(QWEN, hidden_size=16, intermediate_size=20, out_hidden_size=16,
                                    num_position_embeddings=WIDE_SIDE**2, deepstack_visual_indexes=[]),
         text_config=dict(HEAD, rope_parameters=dict(TURNS["rope_parameters"], mrope_interleaved=True)))),
+    "qwen3_vl_deep": ("qwen3_vl", dict(
+        BESIDE, vision_config=dict(QWEN, depth=4, hidden_size=16, intermediate_size=20, out_hidden_size=16,
+                                   num_position_embeddings=WIDE_SIDE**2, deepstack_visual_indexes=[0, 2, 3]),
+        text_config=dict(HEAD, num_hidden_layers=4, rope_parameters=dict(
+            TURNS["rope_parameters"], mrope_interleaved=True)))),
     "qwen3_5": ("qwen3_5", dict(
         BESIDE, vision_config=dict(QWEN, hidden_size=16, intermediate_size=20, out_hidden_size=16,
                                    num_position_embeddings=WIDE_SIDE**2),

@@ -507,8 +507,8 @@ sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_p
     const sm_program *b = p->list->program;
     sm_status status = SM_OK;
     if (layer->lends < SM_MAX_BITS) {
-        p->slope[layer->lends].home = *lent;
-        lent->data = NULL;
+        p->slope[layer->lends].home = layer->lent_gradient;
+        layer->lent_gradient.data = NULL;
     }
     if (b->output >= 0) {
         p->slope[b->output].home = *stream;
@@ -519,6 +519,7 @@ sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_p
         *stream = p->slope[b->input].home;
         p->slope[b->input].home.data = NULL;
     }
+    if (layer->lender) lent = &layer->lender->lent_gradient;
     if (!status && b->lent >= 0) status = add(p, lent, &p->slope[b->lent].home, err);
     return status;
 }
