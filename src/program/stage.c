@@ -28,7 +28,10 @@ static sm_status link_lender(sm_stage *s, const sm_model *model, sm_step_layer *
     for (sm_step_layer *l = s->layer; l < reader; l++)
         if (piece[read->of].layer < 0 ? l->piece == read->of : l->number == number)
             reader->lender = l;
-    if (s->chunks || !reader->lender) return sm_program_whole(model, read->name, true, err);
+    if (s->chunks || !reader->lender)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "layers of %s read %s of an earlier one, which no pipeline passes on",
+                       model->name, read->name);
     reader->lender->lends = reader->lender->list->program->tensor_of[read->there];
     return SM_OK;
 }

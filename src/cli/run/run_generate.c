@@ -39,10 +39,10 @@ typedef struct generation {
      * writes begins with a word of its config; NULL of others. */
     const int32_t **source;
     size_t *read;
-    const sm_text_lines *hears;  /* of its first piece, where that reads no words */
-    size_t pictures, *of_prompt; /* the most of a prompt; of each, NULL: one is all it hears */
-    bool tells;                  /* it chooses no words: what it makes of each token is told */
-    float *states;               /* [sequences, each_most, width] */
+    const sm_text_lines *hears; /* of its first piece, where that reads no words */
+    size_t pictures;            /* of each prompt */
+    bool tells;                 /* it chooses no words: what it makes of each token is told */
+    float *states;              /* [sequences, each_most, width] */
     size_t each_most, width;
     int depth;
     sm_system system;
@@ -203,88 +203,51 @@ static sm_status find_features(const generation *g, const sm_model *m, given_fea
                    g->given.features, f->width, f->places, m->name, f->places, f->width);
 }
 
-/* Texts that pad hear and see nothing; a prompt of fewer pictures than others has blank ones too.
- */
+/* Texts that pad hear and see nothing. */
 static sm_status take_features(const generation *g, serving_model *m, sm_error *err) {
     given_features f;
-    size_t texts, at = 0, told_of = 0;
+    size_t texts;
     sm_status status = find_features(g, &m->model, &f, &texts, err);
     if (status) return status;
-    for (size_t i = 0; i < g->prompts; i++) told_of += g->of_prompt ? g->of_prompt[i] : 1;
-    if (texts != told_of)
+    if (texts != g->prompts * g->pictures)
         return sm_fail(err, SM_BAD_INPUT, "%.200s is about %zu texts, and there are %zu",
-                       g->given.features, texts, told_of);
+                       g->given.features, texts, g->prompts);
     const size_t one = f.places * f.width, room = (size_t)m->setup.sequences * g->pictures * one;
     float *told = sm_arena_array(g->call->arena, texts * one, sizeof *told);
     float *given = sm_arena_array(g->call->arena, room, sizeof *given);
     if (!told || !given) return sm_fail_memory(err);
     status = sm_io_safetensor_load(f.t, told, err);
-    for (size_t i = 0; !status && i < g->prompts; i++)
-        for (size_t k = 0; k < (g->of_prompt ? g->of_prompt[i] : 1); k++, at++)
-            for (size_t n = 0; n < one; n++)
-                given[(i * g->pictures + k) * one + n] =
-                    told[feature_at(&f, at, n / f.width, n % f.width)];
+    for (size_t i = 0; !status && i < texts * one; i++)
+        given[i] = told[feature_at(&f, i / one, i % one / f.width, i % f.width)];
     m->setup.given = given;
     return status;
 }
 
 /* ---- pictures among words ---- */
 
-/* The word of the config that stands for a picture, or for each of its rows; -1: none. */
-static int32_t picture_word(const sm_model *m) {
+/* Where the words are that stand for pictures, once or for each of their rows, these are; without
+ * them they are first. Rows of pictures have words from V on. */
+static sm_status put_pictures(generation *g, const sm_model *m, size_t rows, size_t i,
+                              sm_error *err) {
+    const int32_t *old = g->prompt[i];
+    size_t n = g->prompt_tokens[i], said = 0, made = 0, put = 0, all = rows * g->pictures;
     double told = -1;
     if (!sm_architecture_number(m->architecture, "image_token_id", &told))
         sm_architecture_number(m->architecture, "image_token_index", &told);
-    return told >= 0 && told < m->V ? (int32_t)told : -1;
-}
-
-static size_t said_in(const generation *g, size_t prompt, int32_t word) {
-    size_t said = 0;
-    for (size_t k = 0; g->numbers && k < g->prompt_tokens[prompt]; k++)
-        said += g->prompt[prompt][k] == word;
-    return said;
-}
-
-/* How many pictures each prompt has: as many as it says, once or for each row; where no prompt says
- * any, all have as many. `texts` of them are there. */
-static sm_status deal_pictures(generation *g, const sm_model *m, size_t rows, size_t texts,
-                               size_t *each, sm_error *err) {
-    const int32_t word = picture_word(m);
-    size_t all = 0, of_rows = 0;
-    g->of_prompt = sm_arena_array(g->call->arena, g->prompts, sizeof *g->of_prompt);
-    if (!g->of_prompt) return sm_fail_memory(err);
-    for (size_t i = 0; i < g->prompts; i++) {
-        const size_t said = said_in(g, i, word);
-        all += said;
-        of_rows += said % rows == 0 ? said / rows : texts + 1;
-    }
-    const bool silent = all == 0 && texts % g->prompts == 0;
-    *each = silent ? 0 : all == texts ? 1 : rows;
-    if (!silent && all != texts && of_rows != texts)
+    const int32_t word = told >= 0 && told < m->V ? (int32_t)told : -1;
+    for (size_t k = 0; g->numbers && k < n; k++) said += old[k] == word;
+    if (said && said != g->pictures && said != all)
         return sm_fail(err, SM_BAD_INPUT,
-                       "%zu pictures are there, and %zu prompts have the word %d, a row of one, "
-                       "%zu times: once for a picture, or %zu times for its rows, is right",
-                       texts, g->prompts, word, all, rows);
-    for (size_t i = 0; i < g->prompts; i++) {
-        g->of_prompt[i] = silent ? texts / g->prompts : said_in(g, i, word) / *each;
-        if (g->of_prompt[i] > g->pictures) g->pictures = g->of_prompt[i];
-    }
-    return SM_OK;
-}
-
-/* Rows of pictures, which have words from V on, stand where the word for them does; in a prompt
- * without it (each 0) first. */
-static sm_status put_pictures(generation *g, const sm_model *m, size_t rows, size_t each, size_t i,
-                              sm_error *err) {
-    const int32_t *old = g->prompt[i], word = picture_word(m);
-    size_t n = g->prompt_tokens[i], made = 0, put = 0, most = g->of_prompt[i] * rows;
-    int32_t *to = sm_arena_array(g->call->arena, n + most, sizeof *to);
+                       "prompt %zu has the word %d, a row of its picture, %zu times: %zu, once for "
+                       "a picture, or %zu, for each row, is right",
+                       i + 1, word, said, g->pictures, all);
+    int32_t *to = sm_arena_array(g->call->arena, n + all, sizeof *to);
     if (!to) return sm_fail_memory(err);
-    while (each == 0 && put < most) to[made++] = m->V + (int32_t)put++;
+    while (!said && put < all) to[made++] = m->V + (int32_t)put++;
     for (size_t k = 0; k < n; k++) {
-        const bool picture = each > 0 && old[k] == word;
-        for (size_t r = 0; picture && r < rows / each; r++) to[made++] = m->V + (int32_t)put++;
-        if (!picture) to[made++] = old[k];
+        const size_t stands = said && old[k] == word ? all / said : 0;
+        for (size_t r = 0; r < stands; r++) to[made++] = m->V + (int32_t)put++;
+        if (!stands) to[made++] = old[k];
     }
     g->prompt[i] = to;
     g->prompt_tokens[i] = made;
@@ -301,12 +264,11 @@ static sm_status look(generation *g, serving_model *model, sm_error *err) {
     sm_architecture_number(m->architecture, "seen_rows", &seen);
     const bool told = sm_model_reads(m);
     size_t rows = (size_t)seen, texts = g->prompts, places = (size_t)g->hears->dim[in->dim[1]].size;
-    size_t each = 0;
-    const bool all = texts && (!rows || !g->given.features); /* a picture for each */
-    sm_status status = all ? SM_OK : find_features(g, m, &f, &texts, err);
-    if (!status && rows && g->prompts) status = deal_pictures(g, m, rows, texts, &each, err);
-    for (size_t i = 0; !status && g->of_prompt && i < g->prompts; i++)
-        status = put_pictures(g, m, rows, each, i, err);
+    const bool drawn = !g->given.features || !rows;
+    sm_status status = texts && drawn ? SM_OK : find_features(g, m, &f, &texts, err);
+    if (rows && g->prompts && texts % g->prompts == 0) g->pictures = texts / g->prompts;
+    for (size_t i = 0; !status && rows && i < g->prompts; i++)
+        status = put_pictures(g, m, rows, i, err);
     const sm_padding to = {.source = (int)g->pictures};
     if (!status && g->pictures > 1)
         status = sm_model_pad(&own, &to, g->call->arena, &model->model, err);
