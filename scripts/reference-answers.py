@@ -272,6 +272,11 @@ SEEING = {
         BESIDE, vision_config=dict(QWEN, hidden_size=16, intermediate_size=20, out_hidden_size=16,
                                    num_position_embeddings=WIDE_SIDE**2, deepstack_visual_indexes=[]),
         text_config=dict(HEAD, rope_parameters=dict(TURNS["rope_parameters"], mrope_interleaved=True)))),
+    "qwen3_vl_deep": ("qwen3_vl", dict(
+        BESIDE, vision_config=dict(QWEN, depth=4, hidden_size=16, intermediate_size=20, out_hidden_size=16,
+                                   num_position_embeddings=WIDE_SIDE**2, deepstack_visual_indexes=[0, 2, 3]),
+        text_config=dict(HEAD, num_hidden_layers=4, rope_parameters=dict(
+            TURNS["rope_parameters"], mrope_interleaved=True)))),
     "qwen3_5": ("qwen3_5", dict(
         BESIDE, vision_config=dict(QWEN, hidden_size=16, intermediate_size=20, out_hidden_size=16,
                                    num_position_embeddings=WIDE_SIDE**2),
@@ -283,6 +288,13 @@ SEEING = {
                                    image_token_index=PICTURE, vision_feature_layer=-1,
                                    vision_feature_select_strategy="full")),
 }
+
+# Two pictures in a prompt; Qwen's are four patches a side.
+for name in ("qwen2_vl", "qwen2_5_vl", "qwen3_vl_deep", "gemma3", "mistral3", "internvl"):
+    kind, sizes = SEEING[name]
+    eye = dict(sizes["vision_config"])
+    eye.update({key: 16 for key in ("image_patches", "num_position_embeddings") if key in eye})
+    SEEING[name + "-two"] = (kind, dict(sizes, pictures=2, vision_config=eye))
 
 # What these make of each token, or patch, is told.
 TOLD = {
@@ -343,13 +355,13 @@ def seen(step, sequence):
     return patches.permute(2, 0, 3, 1, 4).reshape(1, 3, SIDE, SIDE)
 
 
-def seen_in_squares(step, sequence):
+def seen_in_squares(step, sequence, side):
     """The same for Qwen: patches, [patches, numbers], four neighbours behind each other."""
     state, width = Random(0).next() ^ (step << 32 | sequence), 6 * PATCH * PATCH
     drawn = [(Random(state + at + 1 & 0xFFFFFFFFFFFFFFFF).next() >> 40) / 2**23 - 1
-             for at in range(WIDE_SIDE * WIDE_SIDE * width)]
+             for at in range(side * side * width)]
     patches = torch.tensor(drawn, dtype=torch.float32)
-    return patches.reshape(WIDE_SIDE // 2, 2, WIDE_SIDE // 2, 2, width).transpose(1, 2).reshape(-1, width)
+    return patches.reshape(side // 2, 2, side // 2, 2, width).transpose(1, 2).reshape(-1, width)
 
 
 def hidden(tokens):
@@ -449,18 +461,20 @@ def told_of(model, ids):
 
 
 def told_of_a_picture(model, words, direction):
-    """Loss, logits, greedy text and slope of words behind a picture; its rows are not told."""
+    """Loss, logits, greedy text and slope of words behind pictures; their rows are not told."""
     config = model.config
-    qwen = config.model_type.startswith("qwen")
-    rows = WIDE_SIDE**2 // 4 if qwen else PATCHES * PATCHES // (1 if config.model_type == "llava" else 4) + (getattr(config, "vision_feature_select_strategy", "") == "full" and
+    qwen, pictures = config.model_type.startswith("qwen"), getattr(config, "pictures", 1)
+    side = round(config.vision_config.image_patches**0.5) if qwen else SIDE
+    each = side**2 // 4 if qwen else PATCHES * PATCHES // (1 if config.model_type == "llava" else 4) + (getattr(config, "vision_feature_select_strategy", "") == "full" and
                                 config.vision_config.model_type == "clip_vision_model")
+    rows = pictures * each
     ids = [PICTURE] * rows + words[:TOKENS - rows]
 
     def behind(step, text):
-        pixels = seen_in_squares(step, 0) if qwen else seen(step, 0)
+        pixels = torch.cat([seen_in_squares(step, k, side) if qwen else seen(step, k) for k in range(pictures)])
         pixels = pixels[None] if config.model_type == "idefics3" else pixels  # of several pictures
         read = torch.tensor([text])
-        marked = dict(image_grid_thw=torch.tensor([[1, WIDE_SIDE, WIDE_SIDE]]),
+        marked = dict(image_grid_thw=torch.tensor([[1, side, side]] * pictures),
                       mm_token_type_ids=(read == PICTURE).int()) if qwen else dict(
                           token_type_ids=(read == PICTURE).long()) if config.model_type == "gemma3" else (
             dict(image_sizes=[[SIDE, SIDE]]) if config.model_type == "mistral3" else {})
@@ -468,7 +482,9 @@ def told_of_a_picture(model, words, direction):
 
     with torch.no_grad():
         logits = behind(0, ids).double()
-        text, amid = list(ids), words[:3] + [PICTURE] * rows + words[3:6]
+        text, amid = list(ids), words[:3]
+        for k in range(pictures):
+            amid += [PICTURE] * each + words[3 + 3 * k:6 + 3 * k]
         written = len(amid)
         for _ in range(GREEDY):
             text.append(int(behind(0, text)[-1].argmax()))
@@ -483,7 +499,7 @@ def told_of_a_picture(model, words, direction):
     return dict(ids=ids, seen=rows, loss=round(float(loss), 6), trained=round(trained.item(), 6),
                 slope=slope_along(model, direction),
                 logits=[float(f"{x:.6f}") for x in logits[-1, :KEPT].tolist()],
-                greedy=text[TOKENS:], before=3, amid=amid[:written], amid_greedy=amid[written:])
+                greedy=text[TOKENS:], amid=amid[:written], amid_greedy=amid[written:])
 
 
 def read_fla():

@@ -41,8 +41,7 @@ typedef struct answers {
     size_t tells;  /* of them */
     size_t writes; /* of them */
     sm_model model;
-    size_t seen;   /* rows of a picture among the ids */
-    size_t before; /* words before it, in a text of its own */
+    size_t seen; /* rows of pictures among the ids */
     int32_t amid[MOST_IDS], amid_text[MOST_IDS];
     size_t amid_n;
     size_t n, tensors, logits, texts, tokens, source; /* texts 0: none follows from the model */
@@ -65,6 +64,14 @@ static size_t read_list(json_t *list, int32_t *to) {
     return n;
 }
 
+/* The word for a row of a picture becomes the number of the row. */
+static void number_rows(const answers *a, int32_t *ids, size_t n) {
+    enum { PICTURE = 255 };
+    int row = a->model.V;
+    for (size_t i = 0; a->seen && i < n; i++)
+        if (ids[i] == PICTURE) ids[i] = row++;
+}
+
 static void read_answers(const char *name, bool bare, answers *a) {
     char file[256];
     sm_error err = {.status = SM_OK};
@@ -79,10 +86,10 @@ static void read_answers(const char *name, bool bare, answers *a) {
         a->model = model_as(a->name, sm_arena_copy(models_arena(), config, strlen(config)),
                             sm_architecture_word(a->model.architecture, "seeing"));
     a->n = read_list(json_object_get(told, "ids"), a->ids);
-    a->before = (size_t)json_integer_value(json_object_get(told, "before"));
     if (a->seen) a->amid_n = read_list(json_object_get(told, "amid"), a->amid);
     if (a->seen) read_list(json_object_get(told, "amid_greedy"), a->amid_text);
-    for (size_t i = 0; i < a->seen; i++) a->ids[i] = a->amid[a->before + i] = a->model.V + (int)i;
+    number_rows(a, a->ids, a->n);
+    number_rows(a, a->amid, a->amid_n);
     json_t *tokens = json_object_get(told, "tokens"), *greedy = json_object_get(told, "greedy");
     a->texts = greedy ? read_list(greedy, a->text) : 0;
     a->tokens = tokens ? (size_t)json_integer_value(tokens) : TRAINED;

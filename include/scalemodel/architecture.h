@@ -98,7 +98,8 @@ sm_status sm_architecture_new(const sm_library *library, const sm_source *config
 /* Sizes rounded up to multiples, by the role of the dimension; 0 and 1 leave them as they are. */
 typedef struct sm_padding {
     int multiple[SM_DIMENSION_ROLE_COUNT];
-    int source; /* positions that the first of two stacks reads; 0: as many as the config says */
+    int source; /* positions, or pictures, that the first of two stacks reads; 0: as the config says
+                 */
 } sm_padding;
 /* The same model with its sizes padded: what chips hold of it, and work on, when a role is dealt
  * out over as many of them as its multiple; or for texts of another length. The first must outlive

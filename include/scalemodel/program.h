@@ -312,8 +312,6 @@ sm_rules sm_rules_of_pass(const sm_model *model, int tokens);
  * the plan. serving: to generate, or, of a model without a head that chooses words, to be told what
  * it makes of each position. */
 sm_status sm_program_runs(const sm_model *model, int tokens, bool serving, sm_error *err);
-/* SM_BAD_INPUT where an array is what an earlier layer made, which no pipeline passes on. */
-sm_status sm_program_whole(const sm_model *model, const char *name, bool lent, sm_error *err);
 /* Of lines of serving: the positions of a stack that reads a text before another one writes, which
  * it works on all at once; 0: it has none of its own. The embedding, the first piece, reads too. */
 size_t sm_program_source(const sm_text_lines *lines);

@@ -83,6 +83,7 @@ typedef struct sm_step_layer {
     int chunk;
     struct sm_step_layer *lender; /* whose `lends` it reads; NULL: no layer's */
     int lends;                    /* a tensor that later layers read; SM_MAX_BITS: none */
+    sm_local_block lent_gradient; /* of that, as they have added it up so far */
     sm_local_block weight[SM_MAX_TENSORS];
     sm_local_block gradient[SM_MAX_TENSORS]; /* the sum over the microbatches so far */
     int groups, group_of[SM_MAX_TENSORS];    /* -1: of none */

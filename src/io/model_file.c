@@ -59,11 +59,6 @@ static sm_status fail_unknown_name(const char *name, sm_error *err) {
 
 enum { MOST_CONFIG_BYTES = 64 << 20 };
 
-/* "meta-llama/Llama-3.1-8B-Instruct" is an id; what begins at a folder, "./Llama", is a path. */
-static bool is_id(const char *text) {
-    return text[0] != '.' && text[0] != '/' && strchr(text, '/') == strrchr(text, '/');
-}
-
 /* Behind the object that begins here or later. */
 static const char *behind_object(const char *text) {
     int depth = 0;
@@ -109,7 +104,10 @@ sm_status sm_io_model_source(const char *name_or_path, sm_arena *arena, sm_sourc
         const char *config = sm_arena_printf(arena, "%.*s/config.json", (int)n, name_or_path);
         return config ? sm_io_read(config, arena, source, err) : sm_fail_memory(err);
     }
-    if (!entry && !there && is_id(name_or_path)) entry = sm_catalogue_of_id(name_or_path, &stored);
+    /* "meta-llama/Llama-3.1-8B-Instruct" is an id; what begins at a folder, "./Llama", is a path */
+    bool id =
+        !strchr("./", name_or_path[0]) && strchr(name_or_path, '/') == strrchr(name_or_path, '/');
+    if (!entry && !there && id) entry = sm_catalogue_of_id(name_or_path, &stored);
     if (entry) return config_of(entry, stored, arena, source, err);
     if (!is_path) return fail_unknown_name(name_or_path, err);
     sm_status status = sm_io_read(name_or_path, arena, source, err);

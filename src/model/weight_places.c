@@ -2,11 +2,11 @@
  * "TENSOR[dimension of the tensor, ...]": a dimension is a product of letters, the last the
  * fastest, or stands side by side with others, a|b, of which <> marks the weight's own:
  *   "self_attn.q_b_proj.weight[K (<H>|Y), Q]"     heads of H and Y numbers each; H are the weight's
- * Names of layers come behind hf.layer, "model.layers.{i}."; {i} is the layer; {E} counts experts
- * that have a tensor each; {scan} is what the family's hf.scan says. Places are parted by ';', and
- * those of other letters than the weight's are passed over. A checkpoint of the model below the
- * head has the same names without the prefix that hf.base is: each such place comes a second time
- * without it. */
+ * Names of layers come behind hf.layer, "model.layers.{i}.", or, with "=", in its place; {i} is the
+ * layer; {E} counts experts that have a tensor each; {scan} is what the family's hf.scan says, or,
+ * of layer i, its number hf.scan[i]. Places are parted by ';', and those of other letters than the
+ * weight's are passed over. A checkpoint of the model below the head has the same names without the
+ * prefix that hf.base is: each such place comes a second time without it. */
 #include <ctype.h>
 #include <string.h>
 
@@ -105,13 +105,18 @@ static size_t sum_of(placing *p, size_t stride, bool own, int depth) {
     return before;
 }
 
-/* What the family calls a {word} of a name; "": it does not say. */
-static const char *said_word(const placing *p, size_t length) {
+/* What the family calls a {word} of a name, or counts for this layer; "": it does not say. */
+static const char *said_word(const placing *p, size_t length, int layer, char room[24]) {
     char key[24];
+    double number;
     int n = snprintf(key, sizeof key, "hf.%.*s", (int)length, p->at + 1);
     const char *word =
         n < (int)sizeof key ? sm_architecture_word_of(p->m->architecture, p->kind, key) : NULL;
-    return word ? word : "";
+    snprintf(key, sizeof key, "hf.%.*s[%d]", (int)length, p->at + 1, layer);
+    if (word || !sm_architecture_number_of(p->m->architecture, p->kind, key, &number))
+        return word ? word : "";
+    snprintf(room, 24, "%.0f", number);
+    return room;
 }
 
 /* The text up to one of these characters, with the layer's number in it; what is behind the number
@@ -130,7 +135,8 @@ static void name_of(placing *p, const char *stop, int layer) {
             to = p->out->behind;
             end = to + sizeof p->out->behind - 16;
         } else if (word > 0) {
-            const char *said = said_word(p, word);
+            char room[24];
+            const char *said = said_word(p, word, layer, room);
             size_t n = strlen(said);
             p->wrong = n == 0 || !p->at[word + 1] || n >= (size_t)(end - to);
             if (p->wrong) return;
@@ -256,10 +262,10 @@ sm_status sm_model_weight_place(const sm_model *m, const sm_text_lines *lines, i
                      .kind = kind,
                      .l = lines,
                      .a = &lines->array[array],
-                     .at = before ? before : "",
+                     .at = before && *said != '=' ? before : "",
                      .out = out};
         name_of(&p, "", at);
-        p.at = said;
+        p.at = said + (*said == '=');
         name_of(&p, "[;", at);
         if (!p.wrong) shape_of(&p);
         skip(&p);

@@ -223,12 +223,6 @@ static bool read_window(proto_reader *r, wire w, sm_instruction *it) {
 
 /* ---- the rest of an instruction ---- */
 
-static void read_direction(wire w, sm_instruction *it) {
-    wire text;
-    if (wire_has(w, 63, &text))
-        it->direction = module_direction_of((const char *)text.at, (size_t)(text.end - text.at));
-}
-
 /* The value of a constant of one whole number. */
 static void read_literal(wire w, sm_instruction *it) {
     wire literal;
@@ -305,7 +299,8 @@ bool proto_instruction(proto_reader *r, wire w, sm_instruction *it) {
     it->opcode_name =
         it->opcode == SM_OPCODE_OTHER ? proto_text(r, text) : sm_module_opcode_name(it->opcode);
     if (!read_shape(r, shape, 0, kept)) return false;
-    read_direction(w, it);
+    if (wire_has(w, 63, &text))
+        it->direction = module_direction_of((const char *)text.at, (size_t)(text.end - text.at));
     read_literal(w, it);
     read_metadata(r, w, it);
     if (it->opcode == SM_OPCODE_PARAMETER) it->number = wire_value(w, 9, 0);

@@ -218,12 +218,6 @@ double sm_module_padded(const sm_module_shape *shape, double *size) {
     return grown;
 }
 
-static double padded_elements(const sm_module_shape *shape) {
-    double size[HLO_MOST_RANK], n = sm_module_padded(shape, size);
-    for (int d = 0; d < shape->dim.n; d++) n *= size[d];
-    return n;
-}
-
 static int bits_of(const sm_module_shape *shape) {
     return shape->element_bits ? shape->element_bits : elements[shape->element].bits;
 }
@@ -238,7 +232,9 @@ double sm_module_bytes(const sm_module_shape *shape, int memory) {
     double bytes = 0;
     for (int i = 0; i < shape->parts; i++) bytes += sm_module_bytes(&shape->part[i], memory);
     if (shape->parts || (memory >= 0 && shape->memory != memory)) return bytes;
-    return padded_elements(shape) * bits_of(shape) / 8;
+    double size[HLO_MOST_RANK], all = sm_module_padded(shape, size);
+    for (int d = 0; d < shape->dim.n; d++) all *= size[d];
+    return all * bits_of(shape) / 8;
 }
 
 sm_dtype sm_module_dtype(sm_module_element element) {

@@ -199,11 +199,6 @@ static bool resolve_mentions(hlo_reader *r) {
     return true;
 }
 
-static void place_instructions(const module_frames *frames, sm_computation *c) {
-    sm_instruction *it = (sm_instruction *)(uintptr_t)c->instruction;
-    for (int i = 0; i < c->n; i++) module_place(frames, it[i].frame, &it[i].file, &it[i].file_line);
-}
-
 static int largest_device(const sm_computation *c) {
     int largest = 0;
     for (int i = 0; i < c->n; i++) {
@@ -226,7 +221,9 @@ static bool finish(hlo_reader *r) {
     m->devices = m->partitions * m->replicas;
     module_frames frames = hlo_frames(r);
     for (size_t i = 0; i < n; i++) {
-        place_instructions(&frames, &list[i]);
+        sm_instruction *it = (sm_instruction *)(uintptr_t)list[i].instruction;
+        for (int k = 0; k < list[i].n; k++)
+            module_place(&frames, it[k].frame, &it[k].file, &it[k].file_line);
         int devices = largest_device(&list[i]) + 1;
         if (devices > m->devices) m->devices = devices;
     }

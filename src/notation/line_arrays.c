@@ -267,12 +267,17 @@ static int exported(const line_maker *other, const char *name) {
 static sm_status foreign_dims(line_maker *m, const line_call *c, const line_maker *other,
                               const sm_text_array *array, uint8_t *out) {
     sm_status status = SM_OK;
+    double several = 1; /* of its sequences, pictures, are one of ours, behind each other */
     for (int i = 0; !status && i < array->rank; i++) {
-        const sm_text_dim *dim = &other->dim[array->dim[i]];
+        sm_text_dim folded = other->dim[array->dim[i]], *dim = &folded;
         value own;
         int at = 0;
         status = line_size(m, c, dim->name, c->text->span, &own);
         if (status) return status;
+        if (i == 0 && dim->role == SM_DIMENSION_SEQUENCES && array->rank > 1) {
+            several = dim->size / own.number;
+            dim->size = own.number;
+        } else if (i == 1) dim->size *= several;
         if (own.kind == VALUE_NUMBER && own.number == dim->size) {
             status = line_dim(m, c, dim->name, c->text->span, &out[i]);
             continue;

@@ -1,6 +1,7 @@
 /* A model worked out from its plan: how many layers, what each binds, and which are of one kind. */
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "made.h"
 
@@ -396,17 +397,23 @@ const sm_model_piece *sm_architecture_kind(const sm_architecture *a, int kind, i
 }
 
 /* In this frame, then in those around it; what a wrapper does not say is that of the language
- * model. */
+ * model. "NAME[3]" is that of a list, or of what the family says of each layer. */
 static value fact_in(const sm_architecture *a, const frame *in, const char *name) {
     bool around = in == a->main;
+    char list[TREE_MOST_NAME + 1];
+    const size_t n = strcspn(name, "[");
+    snprintf(list, sizeof list, "%.*s", (int)n, name);
+    const tree of = {.kind = TREE_NAME, .name = list},
+               at = {.kind = TREE_NUMBER, .number = name[n] ? atof(name + n + 1) : 0};
+    const tree *const both[] = {&of, &at};
+    const tree asked = {.kind = TREE_ELEMENT, .n = 2, .child = both};
     for (const frame *f = a->main; f && !around; f = f->outer) around = f == in;
     for (const frame *f = in; f; f = f->outer) {
         int steps = VALUES_MOST_STEPS;
         value v;
-        const tree asked = {.kind = TREE_NAME, .name = name};
         family_scope s = frames_scope(f, NULL, &steps);
-        if (!values_of(&s.scope, &asked, &v) && v.kind != VALUE_NONE && v.kind != VALUE_TEXT &&
-            v.kind != VALUE_OPERATOR)
+        if (!values_of(&s.scope, name[n] ? &asked : &of, &v) && v.kind != VALUE_NONE &&
+            v.kind != VALUE_TEXT && v.kind != VALUE_OPERATOR)
             return v;
     }
     return around && in != a->main ? fact_in(a, a->main, name) : (value){.kind = VALUE_NONE};

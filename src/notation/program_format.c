@@ -560,7 +560,7 @@ static const char *own_size(writer *w, int kind, const char *dim) {
     double size = size_in(w->lines[kind], dim), then = size_in(w->other[kind], dim);
     double usual = is_given(dim) ? 0 : size_of(w, dim, kind + 1);
     char number[40];
-    if (size <= 0 || strcmp(dim, "B") == 0) return NULL;
+    if (size <= 0 || (size == 1 && strcmp(dim, "B") == 0)) return NULL;
     if (dim[0] == 'S' && is_given(dim) && keys_are_positions(w, kind)) return NULL;
     if (is_given(dim) && then == (dim[0] == 'T' ? w->style->T + LONGER : w->style->S + MORE_KEYS))
         return NULL;

@@ -596,17 +596,13 @@ static void kernel(builder *x, const sm_text_kernel *k) {
 
 /* ---- lines ---- */
 
-/* What is made once is there when a sequence is decoded; its weights are stored all the same. The
- * runtime makes it, by the same program. */
-static void made_before(builder *x, const sm_text_line *line) {
-    ride_weights(x, line, 0, &x->rides);
-    for (int i = 0; i < line->results; i++)
-        if (line->op == SM_OPERATOR_CACHE) tensor_of(x, line->result[i].array);
-}
-
 static void add_line(builder *x, const sm_text_line *line) {
     if (line->once && x->decodes && !x->b->rules.each_line) {
-        made_before(x, line);
+        /* It is there when a sequence is decoded; its weights are stored all the same. The runtime
+         * makes it, by the same program. */
+        ride_weights(x, line, 0, &x->rides);
+        for (int i = 0; i < line->results; i++)
+            if (line->op == SM_OPERATOR_CACHE) tensor_of(x, line->result[i].array);
         return;
     }
     switch (line->op) {

@@ -498,6 +498,15 @@ static sm_status slope_of_loss(pass *p, sm_error *err) {
     return status ? status : compute(p, &c, err);
 }
 
+/* From a reader, to which pictures of a sequence may be rows behind each other. */
+static void take_slope(pass *p, int tensor, sm_local_block *from) {
+    sm_local_block *home = &p->slope[tensor].home;
+    const sm_local_block *made = &p->saved->value[tensor];
+    *home = *from;
+    if (from->rank == made->rank) memcpy(home->size, made->size, sizeof home->size);
+    from->data = NULL;
+}
+
 sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,
                            sm_local_block *stream, sm_local_block *lent, bool whole,
                            sm_error *err) {
@@ -506,19 +515,15 @@ sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_p
     saved->open = p;
     const sm_program *b = p->list->program;
     sm_status status = SM_OK;
-    if (layer->lends < SM_MAX_BITS) {
-        p->slope[layer->lends].home = *lent;
-        lent->data = NULL;
-    }
-    if (b->output >= 0) {
-        p->slope[b->output].home = *stream;
-        stream->data = NULL;
-    } else status = slope_of_loss(p, err);
+    if (layer->lends < SM_MAX_BITS) take_slope(p, layer->lends, &layer->lent_gradient);
+    if (b->output >= 0) take_slope(p, b->output, stream);
+    else status = slope_of_loss(p, err);
     if (!status) status = run_until(p, p->list->weights[p->order], err);
     if (!status && b->input >= 0) {
         *stream = p->slope[b->input].home;
         p->slope[b->input].home.data = NULL;
     }
+    if (layer->lender) lent = &layer->lender->lent_gradient;
     if (!status && b->lent >= 0) status = add(p, lent, &p->slope[b->lent].home, err);
     return status;
 }

@@ -233,13 +233,6 @@ bool sm_model_pools(const sm_model *model) {
     return pools > 0 && sm_model_reads(model);
 }
 
-sm_status sm_program_whole(const sm_model *model, const char *name, bool lent, sm_error *err) {
-    return lent ? sm_fail(err, SM_BAD_INPUT,
-                          "layers of %s read %s of an earlier one, which no pipeline passes on",
-                          model->name, name)
-                : SM_OK;
-}
-
 bool sm_model_reads(const sm_model *model) { return !model->causal && !sm_model_stacked(model); }
 
 sm_rules sm_rules_of_pass(const sm_model *model, int tokens) {

@@ -28,7 +28,10 @@ static sm_status link_lender(sm_stage *s, const sm_model *model, sm_step_layer *
     for (sm_step_layer *l = s->layer; l < reader; l++)
         if (piece[read->of].layer < 0 ? l->piece == read->of : l->number == number)
             reader->lender = l;
-    if (s->chunks || !reader->lender) return sm_program_whole(model, read->name, true, err);
+    if (s->chunks || !reader->lender)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "layers of %s read %s of an earlier one, which no pipeline passes on",
+                       model->name, read->name);
     reader->lender->lends = reader->lender->list->program->tensor_of[read->there];
     return SM_OK;
 }
@@ -78,6 +81,7 @@ sm_status sm_stage_new(sm_stage *s, const sm_model *model, const sm_task_list *l
 
 static void forget_gradients(sm_stage *s) {
     for (int i = 0; i < s->layers; i++) {
+        stage_drop(s, &s->layer[i].lent_gradient);
         for (int k = 0; k < SM_MAX_TENSORS; k++) stage_drop(s, &s->layer[i].gradient[k]);
         for (int g = 0; g < s->layer[i].groups; g++) stage_drop(s, &s->layer[i].group[g].sum);
     }
@@ -265,6 +269,12 @@ static bool reads(const sm_step_layer *layer) {
     return b->serving && !b->rules.decode;
 }
 
+/* Does a layer that writes keep what such a stack lends it? */
+static bool borrows_once(const sm_step_layer *layer) {
+    return layer->list->program->lent >= 0 && !reads(layer) &&
+           (!layer->lender || reads(layer->lender));
+}
+
 /* What comes from another part, as the layer reads it. Sizes that a family or its config gives one
  * part of a model may not be those of the next. */
 static sm_status check_read(const sm_step_layer *layer, int tensor, const sm_local_block *from,
@@ -304,7 +314,7 @@ static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block
         stream->data = NULL;
         mark(s, &s->lent, SM_TRAIN_MEMORY_ACTIVATIONS);
     }
-    if (!status && (!b->serving || layer->lender)) status = borrow(s, layer, saved, err);
+    if (!status && (!b->serving || !borrows_once(layer))) status = borrow(s, layer, saved, err);
     if (!status && b->input >= 0 && !stream->data) status = give(s, layer, stream, err);
     sm_local_block like;
     if (!status && b->input >= 0) status = check_read(layer, b->input, stream, &like, err);
@@ -366,8 +376,7 @@ static sm_status read_source(sm_stage *s, sm_error *err) {
     if (!status && reads(&s->layer[s->layers - 1]))
         status = tell(s, &s->layer[last], NULL, &s->lent, err);
     for (int i = 0; !status && i < s->layers; i++)
-        if (s->layer[i].list->program->lent >= 0 && !s->layer[i].lender)
-            status = keep_lent(s, &s->layer[i], err);
+        if (borrows_once(&s->layer[i])) status = keep_lent(s, &s->layer[i], err);
     return status;
 }
 

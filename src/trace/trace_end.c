@@ -43,13 +43,6 @@ static int32_t found(const trace_build *b, sm_numbers *t, const sm_trace_event *
     return at ? *at : -1;
 }
 
-/* Of events of a host the innermost that encloses it is the cause; `open` is the last one. */
-static void enclose(trace_build *b, int i, int *open) {
-    const sm_trace_event *e = &b->event[i];
-    while (*open >= 0 && b->event[*open].start_ps + b->event[*open].duration_ps <= e->start_ps)
-        *open = b->event[*open].cause;
-}
-
 static bool join(trace_build *b) {
     joins j = {{0}, {0}};
     bool done = index_events(b, &j);
@@ -59,7 +52,9 @@ static bool join(trace_build *b) {
         int32_t number = e->cause;
         if (i == 0 || b->event[i - 1].stream != e->stream) open = -1;
         if (b->stream[e->stream].device < 0) {
-            enclose(b, i, &open);
+            /* of events of a host the innermost that encloses it is the cause */
+            while (open >= 0 && b->event[open].start_ps + b->event[open].duration_ps <= e->start_ps)
+                open = b->event[open].cause;
             e->cause = open;
             if (open < 0 && e->kind == SM_TRACE_LAUNCH) e->cause = found(b, &j.ops, e, number);
             if (e->cause >= i) e->cause = -1; /* causes lead back: no circles */

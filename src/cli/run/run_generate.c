@@ -40,6 +40,7 @@ typedef struct generation {
     const int32_t **source;
     size_t *read;
     const sm_text_lines *hears; /* of its first piece, where that reads no words */
+    size_t pictures;            /* of each prompt */
     bool tells;                 /* it chooses no words: what it makes of each token is told */
     float *states;              /* [sequences, each_most, width] */
     size_t each_most, width;
@@ -63,6 +64,7 @@ static sm_status read_numbers(generation *g, sm_error *err) {
     g->tokens = (size_t)g->given.tokens;
     g->depth = (int)g->given.speculate;
     g->drafts = g->given.draft != NULL;
+    g->pictures = 1;
     if (!g->drafts && (speculates || g->given.draft_checkpoint))
         return sm_fail(err, SM_USAGE, "%s needs --draft MODEL",
                        speculates ? "--speculate" : "--draft-checkpoint");
@@ -207,12 +209,12 @@ static sm_status take_features(const generation *g, serving_model *m, sm_error *
     size_t texts;
     sm_status status = find_features(g, &m->model, &f, &texts, err);
     if (status) return status;
-    if (texts != g->prompts)
+    if (texts != g->prompts * g->pictures)
         return sm_fail(err, SM_BAD_INPUT, "%.200s is about %zu texts, and there are %zu",
                        g->given.features, texts, g->prompts);
-    const size_t one = f.places * f.width;
+    const size_t one = f.places * f.width, room = (size_t)m->setup.sequences * g->pictures * one;
     float *told = sm_arena_array(g->call->arena, texts * one, sizeof *told);
-    float *given = sm_arena_array(g->call->arena, (size_t)m->setup.sequences * one, sizeof *given);
+    float *given = sm_arena_array(g->call->arena, room, sizeof *given);
     if (!told || !given) return sm_fail_memory(err);
     status = sm_io_safetensor_load(f.t, told, err);
     for (size_t i = 0; !status && i < texts * one; i++)
@@ -223,29 +225,29 @@ static sm_status take_features(const generation *g, serving_model *m, sm_error *
 
 /* ---- pictures among words ---- */
 
-/* Where the word is that stands for a picture, once or for each of its rows, its rows are; without
- * it they are first. Rows of a picture have words from V on. */
-static sm_status put_picture(generation *g, const sm_model *m, size_t rows, size_t i,
-                             sm_error *err) {
+/* Where the words are that stand for pictures, once or for each of their rows, these are; without
+ * them they are first. Rows of pictures have words from V on. */
+static sm_status put_pictures(generation *g, const sm_model *m, size_t rows, size_t i,
+                              sm_error *err) {
     const int32_t *old = g->prompt[i];
-    size_t n = g->prompt_tokens[i], said = 0, made = 0, put = 0;
+    size_t n = g->prompt_tokens[i], said = 0, made = 0, put = 0, all = rows * g->pictures;
     double told = -1;
     if (!sm_architecture_number(m->architecture, "image_token_id", &told))
         sm_architecture_number(m->architecture, "image_token_index", &told);
     const int32_t word = told >= 0 && told < m->V ? (int32_t)told : -1;
     for (size_t k = 0; g->numbers && k < n; k++) said += old[k] == word;
-    if (said > 1 && said != rows)
+    if (said && said != g->pictures && said != all)
         return sm_fail(err, SM_BAD_INPUT,
-                       "prompt %zu has the word %d, a row of its picture, %zu times: once, or %zu "
-                       "times for each row, is right",
-                       i + 1, word, said, rows);
-    int32_t *to = sm_arena_array(g->call->arena, n + rows, sizeof *to);
+                       "prompt %zu has the word %d, a row of its picture, %zu times: %zu, once for "
+                       "a picture, or %zu, for each row, is right",
+                       i + 1, word, said, g->pictures, all);
+    int32_t *to = sm_arena_array(g->call->arena, n + all, sizeof *to);
     if (!to) return sm_fail_memory(err);
-    for (size_t k = 0; k < n + !said; k++) {
-        const bool picture = said ? old[k] == word : k == 0;
-        for (size_t r = 0; picture && r < (said > 1 ? 1 : rows); r++)
-            to[made++] = m->V + (int32_t)put++;
-        if (!picture) to[made++] = old[k - !said];
+    while (!said && put < all) to[made++] = m->V + (int32_t)put++;
+    for (size_t k = 0; k < n; k++) {
+        const size_t stands = said && old[k] == word ? all / said : 0;
+        for (size_t r = 0; r < stands; r++) to[made++] = m->V + (int32_t)put++;
+        if (!stands) to[made++] = old[k];
     }
     g->prompt[i] = to;
     g->prompt_tokens[i] = made;
@@ -254,16 +256,22 @@ static sm_status put_picture(generation *g, const sm_model *m, size_t rows, size
 }
 
 /* A picture alone is its own prompt: the rows that stand for it, or, told of, its patches. */
-static sm_status look(generation *g, const sm_model *m, sm_error *err) {
+static sm_status look(generation *g, serving_model *model, sm_error *err) {
+    const sm_model own = model->model, *m = &own;
     const sm_text_array *in = &g->hears->array[g->hears->input];
     given_features f;
     double seen = 0; /* of a sequence that it becomes */
     sm_architecture_number(m->architecture, "seen_rows", &seen);
     const bool told = sm_model_reads(m);
     size_t rows = (size_t)seen, texts = g->prompts, places = (size_t)g->hears->dim[in->dim[1]].size;
-    sm_status status = texts ? SM_OK : find_features(g, m, &f, &texts, err);
+    const bool drawn = !g->given.features || !rows;
+    sm_status status = texts && drawn ? SM_OK : find_features(g, m, &f, &texts, err);
+    if (rows && g->prompts && texts % g->prompts == 0) g->pictures = texts / g->prompts;
     for (size_t i = 0; !status && rows && i < g->prompts; i++)
-        status = put_picture(g, m, rows, i, err);
+        status = put_pictures(g, m, rows, i, err);
+    const sm_padding to = {.source = (int)g->pictures};
+    if (!status && g->pictures > 1)
+        status = sm_model_pad(&own, &to, g->call->arena, &model->model, err);
     if (status || (g->prompts && !told)) return status;
     size_t n = told ? places : rows;
     int32_t *alone = sm_arena_array(g->call->arena, n + 1, sizeof *alone);
@@ -286,7 +294,7 @@ static sm_status take_sources(generation *g, serving_model *m, sm_error *err) {
     if (status || !sm_program_source(lines)) return status;
     int in = lines->input;
     if (in >= 0 && lines->array[in].role != SM_TEXT_IDS) g->hears = lines;
-    if (g->hears) return look(g, &own, err); /* the prompts are what it writes behind */
+    if (g->hears) return look(g, m, err); /* the prompts are what it writes behind */
     if (sm_model_reads(&own)) return SM_OK;
     if (!sm_architecture_number(own.architecture, "decoder_start_token_id", &word))
         return sm_fail(err, SM_BAD_INPUT,

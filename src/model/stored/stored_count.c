@@ -214,11 +214,6 @@ static const stored_format *format_of(counter *c, const char *name) {
 
 /* ---- names ---- */
 
-static const char *module_of(const char *weight) {
-    const stored_module *known = NAMED(stored_modules, weight);
-    return known ? known->called : weight;
-}
-
 /* "layers.3.mlp.experts.0.gate_proj" */
 static void name_matrix(const sm_text_lines *l, int array, int layer, bool one, char *name,
                         size_t size) {
@@ -231,9 +226,10 @@ static void name_matrix(const sm_text_lines *l, int array, int layer, bool one, 
                        : heads && attends ? "self_attn"
                        : heads            ? "linear_attn"
                                           : "mlp";
-    int scope = facts_scope(weight);
-    snprintf(name, size, "layers.%d.%s.%s", layer, part,
-             module_of(weight + scope + (weight[scope] == '.')));
+    weight += facts_scope(weight);
+    weight += *weight == '.';
+    const stored_module *known = NAMED(stored_modules, weight);
+    snprintf(name, size, "layers.%d.%s.%s", layer, part, known ? known->called : weight);
 }
 
 /* ---- matrices ---- */

@@ -26,7 +26,7 @@ struct sm_generator {
     sm_arena *arena;      /* of the arrays below */
     size_t *cached, *slot;
     size_t *read;  /* of each slot of this rank: words that the first of two stacks has read */
-    size_t *begun; /* of each slot of this rank: position of the first row of its picture */
+    size_t *begun; /* of each slot of this rank: where each of its pictures begins */
     int32_t *page; /* where the cache has a page for each sequence */
     piece_sets *layers, *heads;
     uint64_t passes;
@@ -200,12 +200,13 @@ static sm_status begin(sm_generator *g, sm_error *err) {
     if (status) return status;
     g->feed.slots = g->scored = (size_t)g->setup.sequences / g->groups;
     g->read = sm_arena_array(g->arena, g->feed.slots, sizeof *g->read);
-    g->begun = sm_arena_array(g->arena, g->feed.slots, sizeof *g->begun);
-    if (!g->read || !g->begun) return sm_fail_memory(err);
+    if (!g->read) return sm_fail_memory(err);
     t->extent.keys = (double)g->feed.page_tokens;
     train_actions_new(t);
     t->extent.queries = 1;
     status = sm_generator_prepare(g, 1, 1, err);
+    g->begun = sm_arena_array(g->arena, g->feed.slots * t->pictures + 1, sizeof *g->begun);
+    if (!status && !g->begun) status = sm_fail_memory(err);
     if (!status) status = train_layers_new(t, err);
     if (!status && g->paged && t->source)
         status = sm_fail(err, SM_BAD_INPUT,
@@ -370,8 +371,12 @@ static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *sc
         return sm_fail(err, SM_BAD_INPUT, "%s writes nothing before it has read a text",
                        g->setup.model->name);
     for (size_t r = g->group * p->rows; r < (g->group + 1) * p->rows; r++) {
-        if (p->count[r] && p->position[r] == 0) g->begun[p->slot[r]] = SIZE_MAX;
-        if (p->token[r] == g->setup.model->V) g->begun[p->slot[r]] = p->position[r];
+        size_t *begun = g->begun + p->slot[r] * g->t.pictures;
+        int row = p->token[r] - g->setup.model->V;
+        for (size_t k = 0; k < g->t.pictures && p->count[r] && p->position[r] == 0; k++)
+            begun[k] = SIZE_MAX;
+        if (row >= 0 && (size_t)row % g->t.each == 0)
+            begun[(size_t)row / g->t.each] = p->position[r];
     }
     g->scored = p->scored;
     g->feed = (train_feed){.width = 1,

@@ -69,7 +69,8 @@ attention_blocks attention_blocks_of(const train_call *c) {
                          .both = !c->line->causal,
                          .window = (long)op->window,
                          .chunk = (long)op->chunk,
-                         .seen_end = n->seen_whole && !c->t->feed ? (long)c->t->seen : 0,
+                         .pictures = n->seen_whole && c->t->seen ? (long)c->t->pictures : 0,
+                         .each = (long)c->t->each,
                          .first_query = (long)c->in[Q].offset[1]};
     if (n->window_tiles && b.mask.window > 0) {
         b.mask.side = (long)c->t->turns[c->list - c->t->list].side;
@@ -221,6 +222,15 @@ size_t attention_row_count(const attention_blocks *b) {
 
 /* ---- panels ---- */
 
+long attention_picture_end(const attention_mask *m, long position) {
+    size_t end = 0, at = (size_t)position, each = (size_t)m->each;
+    for (size_t k = 0; k < (size_t)m->pictures; k++) {
+        const size_t begun = m->begun ? m->begun[k] : k * each;
+        if ((at >= begun && at - begun < each) || (end > 0 && begun == end)) end = begun + each;
+    }
+    return (long)end;
+}
+
 size_t attention_seen(const attention_head *h, int query, size_t *from) {
     const attention_mask *m = &h->mask;
     long at = query + h->ahead, end = m->both ? h->keys : at + 1, begin = 0;
@@ -233,8 +243,8 @@ size_t attention_seen(const attention_head *h, int query, size_t *from) {
         end = begin + rows;
     }
     if (m->chunk > 0) begin = at - here % m->chunk;
-    if (here >= m->seen && here < m->seen_end && m->seen_end - here + at > end)
-        end = m->seen_end - here + at;
+    const long picture_end = attention_picture_end(m, here);
+    if (picture_end - here + at > end) end = picture_end - here + at;
     end = end < 0 ? 0 : end > h->keys ? h->keys : end;
     *from = (size_t)(begin < 0 ? 0 : begin > end ? end : begin);
     return (size_t)end;

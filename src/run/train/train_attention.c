@@ -69,7 +69,8 @@ sm_status train_attention_forward(train_call *c, sm_error *err) {
     attention_blocks b = attention_blocks_of(c);
     b.x[OUT] = c->out;
     b.at_once = BLOCK_QUERIES;
-    if (c->t->serving) b.lengths = c->t->feed->count + c->in[ATTENTION_Q].offset[0];
+    if (c->t->serving && !c->t->pictures)
+        b.lengths = c->t->feed->count + c->in[ATTENTION_Q].offset[0];
     return each_panel(&b, forward, err);
 }
 

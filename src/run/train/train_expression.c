@@ -221,19 +221,33 @@ static void norm(expression *x, int t, float *y) {
     for (size_t i = 0; shift && i < x->width; i++) y[i] += shift[i];
 }
 
+/* By how much a position comes earlier for the pictures before it; within one its begin counts, and
+ * its row and side are told. */
+static size_t pictures_before(const sm_trainer *t, size_t sequence, size_t at, size_t *row,
+                              size_t *side) {
+    const size_t *begun = t->feed ? t->feed->begun + t->feed->slot[sequence] * t->pictures : NULL;
+    size_t less = 0;
+    for (size_t k = 0; k < t->pictures && t->seen; k++) {
+        const size_t from = begun ? begun[k] : k * t->each;
+        if (at < from) break;
+        if (at - from < t->each) {
+            *row = at - from;
+            *side = t->side;
+            return less + *row;
+        }
+        less += t->each - t->side;
+    }
+    return less;
+}
+
 /* Places that the sections of pairs turn by. A picture's rows of numbers begin where it does, and
  * what follows goes on behind its longer side. */
 static void find_places(const expression *x, const train_turns *turns, size_t *place) {
     const sm_trainer *t = x->c->t;
     size_t sequence = x->at[x->sequences] + x->sequence_offset, of_picture = 0, side = turns->side;
     size_t at = x->at[x->places] + x->place_offset + turns->first + train_position(t, sequence);
-    const bool sees = turns->section && (side || t->seen);
-    size_t begun = sees && !side && t->feed ? t->feed->begun[t->feed->slot[sequence]] : 0;
-    if (sees && at >= begun) {
-        of_picture = at - begun;
-        if (!side && of_picture >= t->seen) at -= t->seen - t->side;
-        else at = begun, side = side ? side : t->side;
-    }
+    if (turns->section && side) of_picture = at, at = 0;
+    else if (turns->section) at -= pictures_before(t, sequence, at, &of_picture, &side);
     place[0] = at;
     place[1] = side ? at + of_picture / side : at;
     place[2] = side ? at + of_picture % side : at;

@@ -51,6 +51,13 @@ static size_t before(const train_call *c) {
     return c->list == &c->t->list[c->t->setup->model->kinds] ? 0 : c->t->ahead;
 }
 
+/* Of the rows of all pictures; ranks of context have a part of each picture. */
+static size_t as_made(const sm_trainer *t, size_t row) {
+    const size_t part = t->each / (size_t)t->setup->degree[SM_AXIS_CONTEXT];
+    const size_t picture = row / t->each, within = row % t->each;
+    return (within / part * t->pictures + picture) * part + within % part;
+}
+
 /* The element of the table that its row begins with; SIZE_MAX: the row is on another rank. */
 static size_t row_of(const train_call *c, const sm_local_block *table, const size_t *offset,
                      size_t first, size_t s, size_t position) {
@@ -64,6 +71,7 @@ static size_t row_of(const train_call *c, const sm_local_block *table, const siz
     if (of_rows(c)) {
         word -= (size_t)c->t->setup->model->V;
         before_it = (c->t->feed ? c->t->feed->slot[sequence] : s) * size[0];
+        if (word < c->t->seen) word = as_made(c->t, word);
     }
     bool here = word >= first_word && word - first_word < size[0];
     return here ? (before_it + word - first_word) * size[1] : SIZE_MAX;

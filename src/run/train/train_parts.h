@@ -103,7 +103,7 @@ typedef struct train_feed {
     const size_t *count;    /* [rows]: 1, or 0 of one that pads; words, of what is read */
     const size_t *position; /* [rows]: of the query */
     const size_t *slot;     /* [rows]: of its states, on its rank */
-    const size_t *begun;    /* [slots]: where its picture does */
+    const size_t *begun;    /* [slots, pictures]: where each does; SIZE_MAX: not yet */
     const int32_t *page;    /* [rows, table]: on its rank */
     size_t table, page_tokens, pages, slots; /* pages, slots: of a rank */
     size_t width;                            /* words of a row */
@@ -165,9 +165,9 @@ struct sm_trainer {
     bool serving;
     size_t source; /* positions that another stack reads first; 0: there is one stack */
     size_t ahead;  /* training: words that it alone reads */
-    size_t seen;   /* rows of a picture that come before words: words from V on stand for them */
-    size_t side;   /* of so many rows and columns each */
-    bool reads;    /* that stack is at work, or what is made of its text once */
+    size_t seen;   /* rows of pictures that come before words: words from V on stand for them */
+    size_t pictures, each, side; /* of so many, a picture's rows, and its rows and columns */
+    bool reads;                  /* that stack is at work, or what is made of its text once */
     const train_feed *feed;
     double scored; /* rows of a pass whose scores are wanted */
 };
@@ -413,7 +413,8 @@ typedef struct attention_mask {
     long window, chunk;
     long tile, side;     /* of a picture, of so many rows: keys in the query's square; 0: none */
     long first_query;    /* its position, where chunks begin at 0 */
-    long seen, seen_end; /* positions of a picture whose rows see each other */
+    long pictures, each; /* so many, side by side one, whose rows see each other; rows of each */
+    const size_t *begun; /* where each does; NULL: one behind the other */
 } attention_mask;
 
 typedef struct attention_head {
@@ -459,6 +460,8 @@ void attention_each_head(const attention_blocks *b,
 void attention_each_panel(const attention_blocks *b,
                           void (*work)(const attention_head *panel, void *context), void *context);
 
+/* The end of the picture that a position is of, and of those right behind it; 0: of none. */
+long attention_picture_end(const attention_mask *m, long position);
 /* Query i of the head may see keys [from, returned). */
 size_t attention_seen(const attention_head *h, int query, size_t *from);
 /* Adds to the scores of n keys, from key `from` on, the slope of a head times the distance, and

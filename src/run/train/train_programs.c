@@ -61,8 +61,11 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     if (!status) status = train_turns_new(t, t->lists, &b, err);
     if (status) return status;
     size_weights(t, &b);
+    if (piece == SM_PIECE_EMBEDDING && kind == 0 && b.input >= 0)
+        t->pictures = (size_t)b.dim[b.tensor[b.input].dim[0]].size;
     if (b.lent >= 0 && b.input < 0) t->seen = (size_t)b.dim[b.tensor[b.lent].dim[1]].size;
-    while (t->side * t->side < t->seen) t->side++;
+    if (t->pictures) t->each = t->seen / t->pictures;
+    while (t->side * t->side < t->each) t->side++;
     sm_program_extent extent = t->extent;
     if (piece == SM_PIECE_HEAD && t->serving) extent.sequences = t->scored;
     if (source) extent.sequences = s->sequences;

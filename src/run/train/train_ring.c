@@ -131,7 +131,7 @@ static void lay_out(ring *r, int stage) {
 
 static void work(ring *r, void (*visit)(const attention_head *head, void *context)) {
     bool in_future =
-        !r->at.mask.both && !r->at.mask.seen_end && r->at.ahead + (long)r->at.x[Q]->size[1] <= 0;
+        !r->at.mask.both && !r->at.mask.pictures && r->at.ahead + (long)r->at.x[Q]->size[1] <= 0;
     if (!in_future) attention_each_panel(&r->at, visit, r);
 }
 

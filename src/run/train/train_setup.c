@@ -91,12 +91,6 @@ static sm_status check_lines(const sm_train_setup *s, sm_piece piece, int kind, 
     const sm_rules rules = sm_rules_of_pass(s->model, s->tokens);
     sm_status status =
         sm_program_lines(s->model, piece, kind, s->tokens, &rules, serving, arena, &l, err);
-    for (int i = 0; !status && i < l->arrays; i++)
-        status =
-            sm_program_whole(s->model, l->array[i].name,
-                             s->stages > 1 && l->array[i].piece >= 0 &&
-                                 l->array[i].role == SM_TEXT_ACTIVATION && l->array[i].there >= 0,
-                             err);
     if (!status) status = check_context(s, l, serving, err);
     return status ? status : check_norms(s, l, err);
 }

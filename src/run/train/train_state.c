@@ -95,8 +95,8 @@ size_t train_sequence(const sm_trainer *t, size_t sequence) {
     return (size_t)t->stage.microbatch * (size_t)t->extent.sequences + sequence;
 }
 
-static sm_rng draws_of(const sm_trainer *t, size_t sequence) {
-    size_t number = train_sequence(t, sequence);
+/* number: of a sequence in its batch, or of a picture. */
+static sm_rng draws_of(const sm_trainer *t, size_t number) {
     sm_rng rng = {t->setup->seed};
     rng.state = sm_rng_next(&rng) ^ ((uint64_t)t->step << 32 | number);
     return rng;
@@ -125,7 +125,7 @@ int train_word(const sm_trainer *t, size_t sequence, size_t position) {
     if (fed) return fed->token[sequence * fed->width + position];
     if (t->setup->pairs) return train_pair_byte(t, sequence, position);
     if (position < t->seen) return t->setup->model->V + (int)position;
-    sm_rng rng = draws_of(t, sequence);
+    sm_rng rng = draws_of(t, train_sequence(t, sequence));
     bool hidden = !t->setup->model->causal && hides(t, rng, position);
     return hidden ? MASK : byte_at(t, rng, position - t->seen);
 }
@@ -133,7 +133,7 @@ int train_word(const sm_trainer *t, size_t sequence, size_t position) {
 int train_target(const sm_trainer *t, size_t sequence, size_t position) {
     if (t->setup->pairs) return train_pair_target(t, sequence, position + 1);
     if (position + 1 < t->seen) return -1;
-    sm_rng rng = draws_of(t, sequence);
+    sm_rng rng = draws_of(t, train_sequence(t, sequence));
     if (t->setup->model->causal) return byte_at(t, rng, position + 1 + t->ahead - t->seen);
     return hides(t, rng, position) ? byte_at(t, rng, position) : -1;
 }
@@ -144,17 +144,17 @@ void train_give(const sm_trainer *t, const sm_call *call) {
     sm_layout layout = sm_layout_of(sm_task_list_array(call->list, b->input, &einsum));
     const uint8_t *dim = b->tensor[b->input].dim;
     size_t positions = (size_t)b->dim[dim[1]].size, width = (size_t)b->dim[dim[2]].size;
+    size_t before = train_sequence(t, 0) * (size_t)b->dim[dim[0]].size; /* of pictures several */
     size_t offset[SM_MAX_RANK], row = call->out->size[2], n = sm_local_block_count(call->out);
     train_offsets(t, &layout, call->out, offset);
     for (size_t i = 0; i < n; i++) {
-        size_t line = i / row, sequence = line / call->out->size[1] + offset[0];
+        size_t line = i / row, sequence = before + line / call->out->size[1] + offset[0];
         size_t place = line % call->out->size[1] + offset[1];
         size_t at = place * width + offset[2] + i % row;
         sm_rng rng = draws_of(t, sequence);
         rng.state += at + 1;
         float x = (float)(sm_rng_next(&rng) >> 40) / 8388608.0F - 1;
-        if (t->setup->given)
-            x = t->setup->given[train_sequence(t, sequence) * positions * width + at];
+        if (t->setup->given) x = t->setup->given[sequence * positions * width + at];
         sm_elements_write(call->out->element, call->out->data, i, 1, &x);
     }
 }
@@ -167,7 +167,7 @@ double train_targets(const sm_trainer *t) {
 }
 
 size_t train_position(const sm_trainer *t, size_t sequence) {
-    return t->feed ? t->feed->position[sequence] : 0;
+    return t->feed && !t->reads ? t->feed->position[sequence] : 0;
 }
 
 static const size_t nowhere[SM_MAX_RANK] = {0};
