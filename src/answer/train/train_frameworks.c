@@ -97,9 +97,21 @@ static sm_status ask_one(const sm_train_asked *q, sm_train_asked *own, sm_train 
     return SM_OK;
 }
 
+/* Of all searches the part that one is. */
+typedef struct part {
+    const sm_search_options *whole;
+    double begun, share;
+} part;
+
+static void tell_part(double fraction, double best, void *context) {
+    const part *p = context;
+    p->whole->progress(p->begun + p->share * fraction, best, p->whole->context);
+}
+
 /* Each has an equal part of the time that is left. */
 static sm_status ask_each(sm_train_asked *q, sm_train *train, turns *t, sm_error *err) {
     int n = 0, rows = 0, at = 0;
+    const sm_search_options whole = q->search;
     for (const sm_plan_space *s = q->search.space; s; s = s->next) n++;
     sm_train_framework *row = sm_arena_array(q->report->arena, (size_t)n, sizeof *row);
     sm_status status = row ? SM_OK : sm_fail_memory(err);
@@ -107,18 +119,20 @@ static sm_status ask_each(sm_train_asked *q, sm_train *train, turns *t, sm_error
         sm_train_asked *own;
         if (q->priced_only && !sm_train_runs_in(q, s->context)) continue;
         status = question_of(q, s, &own, err);
-        if (!status && q->search.seconds > 0)
-            own->search.seconds =
-                fmax(1e-3, (q->search.seconds - t->total.seconds) / (double)(n - at));
+        if (!status && whole.seconds > 0)
+            own->search.seconds = fmax(1e-3, (whole.seconds - t->total.seconds) / (double)(n - at));
+        part of = {&whole, at / (double)n, 1.0 / n};
+        if (!status && whole.progress) own->search.progress = tell_part, own->search.context = &of;
         if (!status) status = ask_one(q, own, train, t, &row[rows], err);
         if (!status && row[rows].plan) rows++;
     }
     if (status || !t->best) return status;
     t->total.gap = t->total.optimal ? 0 : fmax(0, 1 - t->least_low / t->least);
-    const double seconds = q->search.seconds;
     *q = *t->best;
     q->search.space = &q->space;
-    q->search.seconds = seconds;
+    q->search.seconds = whole.seconds;
+    q->search.progress = whole.progress;
+    q->search.context = whole.context;
     q->framework = row;
     q->frameworks_tried = rows;
     qsort(row, (size_t)rows, sizeof *row, by_rank);
