@@ -17,7 +17,7 @@ typedef struct sm_train_framework {
     const char *plan;
     double expected_s, most_s, memory; /* most_s: the upper end of its 80 % interval */
     bool fits, measured;               /* measured: it has constants of its own */
-    double high;                       /* the upper end of what plans are ranked by */
+    double high, space; /* the upper end of what plans are ranked by; plans that there are */
 } sm_train_framework;
 typedef struct sm_train_asked {
     sm_train_question in;
@@ -118,6 +118,9 @@ bool sm_train_runs_in(const sm_train_asked *q, const sm_framework *framework);
 /* Keys that no search chooses and nobody gave: as usual, or as the framework of q->space has them.
  */
 sm_status sm_train_keep_unsearched(sm_train_asked *q, sm_error *err);
+/* The framework that plans are priced for, in words: "Megatron-LM" between the two; or "". */
+const char *sm_train_in(sm_report *r, const sm_train_asked *q, const char *before,
+                        const char *behind);
 /* The best plans of the frameworks that were asked one by one, as table and data. */
 void sm_train_frameworks_page(sm_report *r, const sm_train_asked *q);
 /* The best plan of the recipe's framework beside it. */

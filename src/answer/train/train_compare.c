@@ -5,11 +5,11 @@
 
 enum { MOST_CHIPS = 1 << 16, HOST_CHIPS = 8 };
 
-/* The question of one system: its own constants and price. */
-static sm_train_asked *question_of(const sm_train_asked *q, int at) {
+/* The question of one system: its own constants, price and frameworks. */
+static sm_status question_of(const sm_train_asked *q, int at, sm_train_asked **out, sm_error *err) {
     const sm_system *system = q->in.n_systems > 0 ? &q->in.systems[at] : q->in.system;
-    sm_train_asked *own = sm_arena_alloc(q->report->arena, sizeof *own);
-    if (!own) return NULL;
+    sm_train_asked *own = *out = sm_arena_alloc(q->report->arena, sizeof *own);
+    if (!own) return sm_fail_memory(err);
     *own = *q;
     own->in.system = own->system = own->job.system = system;
     if (q->in.n_systems > 0 && q->in.calibrations) own->in.calibration = q->in.calibrations[at];
@@ -17,7 +17,9 @@ static sm_train_asked *question_of(const sm_train_asked *q, int at) {
     own->price_known = q->in.usd_per_chip_hour || sm_chip_usd_per_hour(&system->chip) > 0.0;
     own->search.top = 1;
     own->search.progress = NULL;
-    return own;
+    own->search.space = own->all;
+    own->in_frameworks = false;
+    return sm_train_keep_to(own, err);
 }
 
 static bool keeps_limits(const sm_train_asked *q, const sm_train_point *p) {
@@ -124,7 +126,7 @@ static sm_compared point_row(sm_report *r, const sm_train_asked *q, const sm_tra
         q->in.usd_per_chip_hour ? *q->in.usd_per_chip_hour : sm_chip_usd_per_hour(&p->system.chip);
     double usd = seconds / 3600.0 * usd_per_hour * price->chips;
     return (sm_compared){.system = p->system.text,
-                         .plan = p->best.text,
+                         .plan = sm_textf(r, "%s%s", sm_train_in(r, p->q, "", ": "), p->best.text),
                          .cells = {p->system.text, sm_show_seconds(r, price->expected_s),
                                    sm_show_percent(r, price->mfu), sm_show_count(r, rate),
                                    sm_show_seconds(r, seconds),
@@ -201,10 +203,9 @@ sm_status sm_train_compare(sm_train_asked *q, sm_report *r, sm_error *err) {
     sm_train_sweep total = {.total = {.optimal = true}};
     if (!point) return sm_fail_memory(err);
     for (int i = 0; i < n && !total.interrupted; i++) {
-        own[i] = question_of(q, i);
-        if (!own[i]) return sm_fail_memory(err);
+        sm_status status = question_of(q, i, &own[i], err);
         total.q = own[i];
-        sm_status status = find_point(&total, &point[i], limited, err);
+        if (!status) status = find_point(&total, &point[i], limited, err);
         if (status) return status;
         any = any || point[i].found;
     }

@@ -62,6 +62,7 @@ void sm_train_plan_data(sm_report *r, sm_data *object, const sm_train_asked *q,
     const sm_breakdown *b = &p->breakdown;
     bool run = q->job.tokens > 0.0;
     sm_put(r, object, "plan", shown->text);
+    if (q->kept_to) sm_put(r, object, "framework", sm_framework_name(q->kept_to));
     sm_data *mesh = sm_put_array(r, object, "mesh");
     for (int i = 0; i < shown->detail.axes; i++) {
         sm_data *axis = sm_put_object(r, mesh, NULL);

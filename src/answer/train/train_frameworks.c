@@ -15,12 +15,14 @@ typedef struct turns {
                                 framework is below */
 } turns;
 
-/* What fits by its upper end, before what does not by memory. */
+/* What fits by its upper end, before what does not by memory; of two alike the one that can do
+ * more. */
 static int by_rank(const void *a, const void *b) {
     const sm_train_framework *x = a, *y = b;
     if (x->fits != y->fits) return x->fits ? -1 : 1;
     const double mine = x->fits ? x->high : x->memory, other = y->fits ? y->high : y->memory;
-    return (mine > other) - (mine < other);
+    if (mine != other) return mine < other ? -1 : 1;
+    return (x->space < y->space) - (x->space > y->space);
 }
 
 static void add_effort(sm_search_effort *total, const sm_search_effort *e) {
@@ -89,7 +91,8 @@ static sm_status ask_one(const sm_train_asked *q, sm_train_asked *own, sm_train 
                                 .memory = best.price->memory.total,
                                 .fits = best.price->fits,
                                 .measured = !sm_train_is_unmeasured(own),
-                                .high = high};
+                                .high = high,
+                                .space = effort.space};
     const double value = sm_train_objective_of(own, best.price);
     t->least_low = fmin(t->least_low, value * (1 - effort.gap));
     if (t->best && by_rank(row, &t->first) >= 0) return SM_OK;
@@ -172,6 +175,11 @@ sm_status sm_train_find(sm_train_asked *q, sm_train *train, const sm_search_resu
     status = sm_train_search(train, &q->search, q->report->arena, found, err);
     *effort = *sm_search_result_effort(*found);
     return status;
+}
+
+const char *sm_train_in(sm_report *r, const sm_train_asked *q, const char *before,
+                        const char *behind) {
+    return q->kept_to ? sm_textf(r, "%s%s%s", before, sm_framework_title(q->kept_to), behind) : "";
 }
 
 void sm_train_frameworks_page(sm_report *r, const sm_train_asked *q) {

@@ -336,7 +336,8 @@ void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
     const sm_price_of_plan *price = &best->detail.price;
     const sm_train_asked *q = plans->q;
     const char *what = q->priced_only ? "This plan" : "Best plan";
-    sm_report_heading(r, "%s: %s a step, %s%s", what, sm_show_seconds(r, price->expected_s),
+    sm_report_heading(r, "%s: %s a step%s, %s%s", what, sm_show_seconds(r, price->expected_s),
+                      q->priced_only ? "" : sm_train_in(r, q, " in ", ""),
                       bound_sentence(r, q->system, price),
                       price->fits ? "" : "; does not fit in memory");
     sm_report_text(r, "%s", best->text);

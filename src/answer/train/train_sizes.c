@@ -115,7 +115,8 @@ static void pareto_rows(sm_report *r, const sm_train_sweep *w, const bool *pays)
                     price->tokens_per_s_per_chip, sm_train_bound(r, &p->system, price),
                     price->train_time_s, w->q->price_known ? price->cost_usd : NAN,
                     price->memory.total);
-        sm_page_row(r, plans, price->chips, p->best.text);
+        sm_page_row(r, plans, price->chips,
+                    sm_textf(r, "%s%s", sm_train_in(r, p->q, "", ": "), p->best.text));
     }
 }
 
