@@ -6,6 +6,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#define FAR_BEHIND 4.0 /* a framework whose best plan takes so many times the best is not told */
+
 typedef struct turns {
     sm_train_asked *best; /* the question as put to the best one; NULL: none has a plan */
     const sm_search_result *found;
@@ -111,6 +113,16 @@ static void tell_part(double fraction, double best, void *context) {
     p->whole->progress(p->begun + p->share * fraction, best, p->whole->context);
 }
 
+/* Those that have a pipeline are asked first: they are the quicker ones on many chips, and the
+ * others then need not be searched far. */
+static bool has_pipeline(const sm_train_asked *q, const sm_framework *f) {
+    const sm_plan_job any = {q->in.model, q->system, 0};
+    sm_plan plan;
+    sm_plan_defaults(&plan);
+    plan.pipeline = 2;
+    return !sm_framework_refuses(f, &plan, 1ull << SM_PLAN_PIPELINE, &any);
+}
+
 /* Each has an equal part of the time that is left. */
 static sm_status ask_each(sm_train_asked *q, sm_train *train, turns *t, sm_error *err) {
     int n = 0, rows = 0, at = 0;
@@ -118,16 +130,21 @@ static sm_status ask_each(sm_train_asked *q, sm_train *train, turns *t, sm_error
     for (const sm_plan_space *s = q->search.space; s; s = s->next) n++;
     sm_train_framework *row = sm_arena_array(q->report->arena, (size_t)n, sizeof *row);
     sm_status status = row ? SM_OK : sm_fail_memory(err);
-    for (const sm_plan_space *s = q->search.space; s && !status; s = s->next, at++) {
+    for (int turn = 0; turn < 2 * n && !status; turn++) {
         sm_train_asked *own;
+        const sm_plan_space *s = q->search.space;
+        for (int i = 0; i < turn % n; i++) s = s->next;
+        if (has_pipeline(q, s->context) != (turn < n)) continue;
         if (q->priced_only && !sm_train_runs_in(q, s->context)) continue;
         status = question_of(q, s, &own, err);
+        if (!status && t->best && t->first.fits) own->search.below = FAR_BEHIND * t->least;
         if (!status && whole.seconds > 0)
             own->search.seconds = fmax(1e-3, (whole.seconds - t->total.seconds) / (double)(n - at));
         part of = {&whole, at / (double)n, 1.0 / n};
         if (!status && whole.progress) own->search.progress = tell_part, own->search.context = &of;
         if (!status) status = ask_one(q, own, train, t, &row[rows], err);
         if (!status && row[rows].plan) rows++;
+        at++;
     }
     if (status || !t->best) return status;
     t->total.gap = t->total.optimal ? 0 : fmax(0, 1 - t->least_low / t->least);
@@ -207,5 +224,5 @@ void sm_train_frameworks_page(sm_report *r, const sm_train_asked *q) {
     else
         sm_report_text(r, "Each by constants of its own where there are any; 9 of 10 steps are "
                           "within 90 %%, by which they are ranked; --framework NAME shows one's "
-                          "plan.");
+                          "plan. Others have none that fits, or take four times as long.");
 }
