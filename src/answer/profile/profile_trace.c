@@ -162,16 +162,16 @@ static void kernels(sm_report *r, const sm_profile_ran *p, int top) {
     for (int i = 0; i < b->rows; i++) {
         const sm_kernel_row *row = &b->row[i];
         double time = row->seconds / steps_of(b);
+        const bool shown = i < top;
+        const char *rate = row->flops > 0 ? sm_show_count(r, row->flops / row->seconds) : "";
+        const double lower_s = p->lower_s[i];
+        const char *roofline = isnan(lower_s) ? "" : profile_share(r, lower_s, row->seconds);
         sm_data *object =
-            sm_list_row(&list,
-                        i<top, row->op, row->kernel, row->module, row->shapes,
-                            short_name(r, row->op, 22), cut(r, row->shapes, 18), row->count,
-                            row->calls, row->count / steps_of(b), time, row->seconds,
-                            profile_share(r, time, seconds_of(&b->mean)), row->flops, row->flops> 0
-                            ? sm_show_count(r, row->flops / row->seconds)
-                            : "",
-                        isnan(p->lower_s[i]) ? "" : profile_share(r, p->lower_s[i], row->seconds));
-        sm_put(r, object, "bytes|lower_s", row->bytes, p->lower_s[i]);
+            sm_list_row(&list, shown, row->op, row->kernel, row->module, row->shapes,
+                        short_name(r, row->op, 22), cut(r, row->shapes, 18), row->count, row->calls,
+                        row->count / steps_of(b), time, row->seconds,
+                        profile_share(r, time, seconds_of(&b->mean)), row->flops, rate, roofline);
+        sm_put(r, object, "bytes|lower_s", row->bytes, lower_s);
     }
 }
 
