@@ -123,36 +123,41 @@ static bool has_pipeline(const sm_train_asked *q, const sm_framework *f) {
     return !sm_framework_refuses(f, &plan, 1ull << SM_PLAN_PIPELINE, &any);
 }
 
-/* Each has an equal part of the time that is left. */
+/* One framework is asked; each has an equal part of the time that is left. */
+static sm_status take_turn(const sm_train_asked *q, const sm_plan_space *space, part *of,
+                           sm_train *train, turns *t, sm_train_framework *row, sm_error *err) {
+    sm_train_asked *own;
+    sm_status status = question_of(q, space, &own, err);
+    if (status) return status;
+    if (t->best && t->first.fits) own->search.below = FAR_BEHIND * t->least;
+    if (q->search.seconds > 0) {
+        double left_s = q->search.seconds - t->total.seconds;
+        own->search.seconds = fmax(1e-3, left_s * of->share / (1 - of->begun));
+    }
+    if (q->search.progress) own->search.progress = tell_part, own->search.context = of;
+    return ask_one(q, own, train, t, row, err);
+}
+
 static sm_status ask_each(sm_train_asked *q, sm_train *train, turns *t, sm_error *err) {
     int n = 0, rows = 0, at = 0;
-    const sm_search_options whole = q->search;
     for (const sm_plan_space *s = q->search.space; s; s = s->next) n++;
     sm_train_framework *row = sm_arena_array(q->report->arena, (size_t)n, sizeof *row);
     sm_status status = row ? SM_OK : sm_fail_memory(err);
-    for (int turn = 0; turn < 2 * n && !status; turn++) {
-        sm_train_asked *own;
-        const sm_plan_space *s = q->search.space;
-        for (int i = 0; i < turn % n; i++) s = s->next;
-        if (has_pipeline(q, s->context) != (turn < n)) continue;
-        if (q->priced_only && !sm_train_runs_in(q, s->context)) continue;
-        status = question_of(q, s, &own, err);
-        if (!status && t->best && t->first.fits) own->search.below = FAR_BEHIND * t->least;
-        if (!status && whole.seconds > 0)
-            own->search.seconds = fmax(1e-3, (whole.seconds - t->total.seconds) / (double)(n - at));
-        part of = {&whole, at / (double)n, 1.0 / n};
-        if (!status && whole.progress) own->search.progress = tell_part, own->search.context = &of;
-        if (!status) status = ask_one(q, own, train, t, &row[rows], err);
-        if (!status && row[rows].plan) rows++;
-        at++;
-    }
+    for (int pipes = 1; pipes >= 0; pipes--)
+        for (const sm_plan_space *s = q->search.space; s && !status; s = s->next) {
+            if (has_pipeline(q, s->context) != pipes) continue;
+            if (q->priced_only && !sm_train_runs_in(q, s->context)) continue;
+            part of = {&q->search, at++ / (double)n, 1.0 / n};
+            status = take_turn(q, s, &of, train, t, &row[rows], err);
+            if (!status && row[rows].plan) rows++;
+        }
     if (status || !t->best) return status;
     t->total.gap = t->total.optimal ? 0 : fmax(0, 1 - t->least_low / t->least);
+    const sm_search_options whole = q->search; /* but for what the best one fixes */
     *q = *t->best;
+    q->search = whole;
+    q->search.fixed = t->best->search.fixed;
     q->search.space = &q->space;
-    q->search.seconds = whole.seconds;
-    q->search.progress = whole.progress;
-    q->search.context = whole.context;
     q->framework = row;
     q->frameworks_tried = rows;
     qsort(row, (size_t)rows, sizeof *row, by_rank);
@@ -177,16 +182,20 @@ sm_status sm_train_find(sm_train_asked *q, sm_train *train, const sm_search_resu
                         sm_search_effort *effort, sm_error *err) {
     turns t = none_yet;
     *found = NULL;
-    sm_status status = is_asked_of_each(q) ? ask_each(q, train, &t, err) : SM_OK;
-    *effort = t.total;
-    *found = t.found;
-    if (status || t.best) return status;
-    if (t.total.space > 0 && !t.total.optimal) return SM_NEGATIVE;
-    if (is_asked_of_each(q)) sm_train_with_software(q, train);
-    else status = sm_train_search(train, &q->search, q->report->arena, found, err);
-    if (*found) *effort = *sm_search_result_effort(*found);
-    bool none = !*found || (status == SM_NEGATIVE && effort->optimal);
-    if (!none || !q->in_frameworks) return status;
+    sm_status status;
+    if (is_asked_of_each(q)) {
+        status = ask_each(q, train, &t, err);
+        *effort = t.total;
+        *found = t.found;
+        if (status || t.best) return status;
+        if (t.total.space > 0 && !t.total.optimal) return SM_NEGATIVE;
+        sm_train_with_software(q, train);
+    } else {
+        status = sm_train_search(train, &q->search, q->report->arena, found, err);
+        *effort = *sm_search_result_effort(*found);
+        bool none = status == SM_NEGATIVE && effort->optimal;
+        if (!none || !q->in_frameworks) return status;
+    }
     q->in_frameworks = false;
     q->search.space = q->all;
     status = sm_train_search(train, &q->search, q->report->arena, found, err);
