@@ -26,15 +26,6 @@ static uint64_t keys_of(const sm_plan *plan, const sm_model *model) {
     return keys;
 }
 
-/* The same as the chip's usual constants: its framework was not measured. */
-static bool is_unmeasured(const sm_calibration *c, const sm_calibration *usual) {
-    bool same = true;
-    for (int k = 0; k < SM_CONSTANT_COUNT; k++)
-        same = same &&
-               sm_calibration_get(c, (sm_constant)k) == sm_calibration_get(usual, (sm_constant)k);
-    return same;
-}
-
 static sm_prediction ask(asking *a, sm_truth_case *c, const sm_truth_row *row) {
     const sm_chip *chip = sm_truth_row_chip(row);
     const sm_calibration *usual = sm_calibration_of(chip);
@@ -61,9 +52,8 @@ static sm_prediction ask(asking *a, sm_truth_case *c, const sm_truth_row *row) {
         if (!own) own = usual;
         sm_truth_predict(c, own, &one);
         if (one.unknown) continue;
-        double wider = is_unmeasured(own, usual) ? SM_UNMEASURED_WIDER : 1;
-        one.low_s = one.expected_s * pow(one.low_s / one.expected_s, wider);
-        one.high_s = one.expected_s * pow(one.high_s / one.expected_s, wider);
+        if (sm_calibration_is_usual(own, chip))
+            sm_interval_widen(one.expected_s, SM_UNMEASURED_WIDER, &one.low_s, &one.high_s);
         if (one.high_s < least) best = one;
         least = fmin(least, one.high_s);
     }

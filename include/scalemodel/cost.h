@@ -274,6 +274,10 @@ void sm_calibration_outside(const sm_calibration *c, const sm_step_sizes *step, 
 void sm_calibration_step_interval(const sm_calibration *c, const sm_chip *chip,
                                   const sm_step_sizes *step, double expected, double *low,
                                   double *high);
+/* Make an interval of something expected so many times as wide on the logarithm. */
+void sm_interval_widen(double expected, double times, double *low, double *high);
+/* Are all constants of a calibration those that are usual on the chip? */
+bool sm_calibration_is_usual(const sm_calibration *c, const sm_chip *chip);
 /* The text of a calibration file (docs/calibration-file.md); strings live in the arena.
  * SM_BAD_INPUT with the place when a line cannot be read or a constant lies outside its range,
  * SM_INTERNAL when out of memory. */

@@ -90,6 +90,14 @@ sm_constants_origin sm_calibration_origin_of(const sm_calibration *c, const sm_c
     return SM_CONSTANTS_OF_FABRIC;
 }
 
+bool sm_calibration_is_usual(const sm_calibration *c, const sm_chip *chip) {
+    const sm_calibration *usual = sm_calibration_of(chip);
+    bool same = true;
+    for (int k = 0; k < SM_CONSTANT_COUNT && same; k++)
+        same = sm_calibration_get(c, (sm_constant)k) == sm_calibration_get(usual, (sm_constant)k);
+    return same;
+}
+
 bool sm_calibration_is_own(const sm_calibration *c, const sm_chip *chip) {
     return sm_calibration_origin_of(c, chip) == SM_CONSTANTS_OWN;
 }

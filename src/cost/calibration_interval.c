@@ -104,6 +104,11 @@ void sm_calibration_outside(const sm_calibration *c, const sm_step_sizes *step, 
     sm_range_outside(range, sizes, told && step->experts ? n : n - 1, out, size);
 }
 
+void sm_interval_widen(double expected, double times, double *low, double *high) {
+    *low = expected * pow(*low / expected, times);
+    *high = expected * pow(*high / expected, times);
+}
+
 void sm_calibration_step_interval(const sm_calibration *c, const sm_chip *chip,
                                   const sm_step_sizes *step, double expected, double *low,
                                   double *high) {
@@ -113,6 +118,5 @@ void sm_calibration_step_interval(const sm_calibration *c, const sm_chip *chip,
                             high);
     sm_calibration_outside(c, step, beyond, sizeof beyond);
     if (!beyond[0] || !(expected > 0.0)) return;
-    *low = expected * pow(*low / expected, BEYOND);
-    *high = expected * pow(*high / expected, BEYOND);
+    sm_interval_widen(expected, BEYOND, low, high);
 }

@@ -21,9 +21,9 @@ sm_ends sm_serve_interval(const sm_serve_asked *q, const sm_evidence_near *near,
     sm_ends ends = {NAN, NAN};
     sm_calibration_interval(q->used, &q->in.system->chip, regime, expected_s, &ends.low,
                             &ends.high);
-    if (!(near->wider > 1.0) || !(expected_s > 0.0)) return ends;
-    return (sm_ends){expected_s * pow(ends.low / expected_s, near->wider),
-                     expected_s * pow(ends.high / expected_s, near->wider)};
+    if (near->wider > 1.0 && expected_s > 0.0)
+        sm_interval_widen(expected_s, near->wider, &ends.low, &ends.high);
+    return ends;
 }
 
 static void put_time(sm_report *r, sm_data *object, const char *key, const double s[3],

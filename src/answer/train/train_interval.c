@@ -21,11 +21,7 @@ sm_evidence_near sm_train_evidence(const sm_train_asked *q, const sm_plan_shown 
 }
 
 bool sm_train_is_unmeasured(const sm_train_asked *q) {
-    const sm_calibration *c = q->in.calibration, *usual = sm_calibration_of(&q->system->chip);
-    bool same = q->kept_to != NULL;
-    for (int k = 0; k < SM_CONSTANT_COUNT && same; k++)
-        same = sm_calibration_get(c, (sm_constant)k) == sm_calibration_get(usual, (sm_constant)k);
-    return same;
+    return q->kept_to && sm_calibration_is_usual(q->in.calibration, &q->system->chip);
 }
 
 /* No step is faster than its lower bound, whatever the constants are wrong by. An expectation below
@@ -35,10 +31,8 @@ sm_ends sm_step_interval(const sm_train_asked *q, const sm_price_of_plan *price)
     sm_ends i;
     sm_calibration_step_interval(q->in.calibration, &q->system->chip, &step, price->expected_s,
                                  &i.low, &i.high);
-    if (sm_train_is_unmeasured(q)) {
-        i.low = price->expected_s * pow(i.low / price->expected_s, SM_UNMEASURED_WIDER);
-        i.high = price->expected_s * pow(i.high / price->expected_s, SM_UNMEASURED_WIDER);
-    }
+    if (sm_train_is_unmeasured(q))
+        sm_interval_widen(price->expected_s, SM_UNMEASURED_WIDER, &i.low, &i.high);
     return (sm_ends){fmax(i.low, price->lower_s), fmax(i.high, price->lower_s)};
 }
 
