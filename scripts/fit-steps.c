@@ -808,8 +808,13 @@ static void table(fit *f) {
                all ? median_tau(f, of, kind, 1.0) : NAN, all ? median_tau(f, of, kind, NOISE) : NAN,
                coverage(f, is_sparse, of, kind, true, true));
     }
-    printf("all large rows,%.4f,%.4f\n", quantile_of(f, is_large, usual_of, SOURCE_OUT, 0.5),
+    printf("all large rows,%.4f,%.4f", quantile_of(f, is_large, usual_of, SOURCE_OUT, 0.5),
            quantile_of(f, is_large, own_of, SOURCE_OUT, 0.5));
+    for (int i = 0; i < 2; i++) /* of all that teach intervals: as a whole, within range, beyond */
+        for (int part = 0; part < 3; part++)
+            printf(",%.4f", coverage(f, teaches_interval, i ? own_of : usual_of, SOURCE_OUT,
+                                     part != 2, part != 1));
+    printf("\n");
 }
 
 static bool write_rows(const fit *f, const char *path) {

@@ -253,6 +253,16 @@ static void a_gate_apart_is_an_array_more(void **state) {
     is_about(more, 2.0 * L * T * F / 8);
 }
 
+/* With adapters on attention alone nothing reads the gated product again: what a checkpoint drops
+ * and does not run again is not kept either, but of the layer at work. */
+static void what_is_dropped_for_good_is_not_kept(void **state) {
+    sm_software_memory apart = plain;
+    apart.gate_apart = true;
+    const char *plan = "data=8,recompute=full,loss=chunked,lora=16,targets=attention";
+    double more = memory_of(plan, 8, &apart).total - memory_of(plan, 8, &plain).total;
+    is_about(more, 2.0 * T * F);
+}
+
 static void heads_copied_to_another_layout_count(void **state) {
     sm_software_memory copies = plain;
     copies.heads_bytes = 8;
@@ -670,6 +680,7 @@ int main(void) {
         cmocka_unit_test(sharded_logits_have_a_number_of_their_own),
         cmocka_unit_test(gathered_results_of_norms_are_whole),
         cmocka_unit_test(a_gate_apart_is_an_array_more),
+        cmocka_unit_test(what_is_dropped_for_good_is_not_kept),
         cmocka_unit_test(heads_copied_to_another_layout_count),
         cmocka_unit_test(inputs_of_narrow_matmuls_are_narrow),
         cmocka_unit_test(weights_outside_experts_are_shards_too),

@@ -473,6 +473,7 @@ static void shipped_rows_are_whole(void **state) {
         {"training_oom", SM_TRUTH_TRAINING, 224, 0, false},
         {"training_new", SM_TRUTH_TRAINING, 239, 0, true},
         {"training_ci", SM_TRUTH_TRAINING, 168, 29, true},
+        {"training_tuned", SM_TRUTH_TRAINING, 202, 0, true},
         {"gemm", SM_TRUTH_GEMM, 2992, 0, true},
         {"attention", SM_TRUTH_ATTENTION, 2710, 1, true},
         {"collectives", SM_TRUTH_COLLECTIVE, 2373, 0, true},

@@ -154,12 +154,12 @@ static sm_status fill_set(const piece *p, sm_bits set, sm_regather regather, pie
     int n = sm_recompute_kept(&p->part, set, regather, &s->again, kept);
     s->kept = 0;
     for (int i = 0; i < n; i++) set_keep(s, &kept[i].bytes);
-    /* Recomputed ops keep nothing of their own. */
+    /* Ops of the set keep nothing of their own, also those that nobody has run again. */
     s->eager = 0;
     for (int i = 0; i < p->part.program.ops; i++) {
         if (p->part.program.op[i].function == SM_FUNCTION_LOSS)
             add_eager(s, EAGER_LOSS, &p->part.program.tensor[p->part.program.op[i].in[0]]);
-        else if (!(s->again >> i & 1)) add_kinds(&p->part.program, &p->part.program.op[i], s);
+        else if (!(set >> i & 1)) add_kinds(&p->part.program, &p->part.program.op[i], s);
     }
     for (int i = 0; i < n; i++) {
         const sm_tensor *t = &p->part.program.tensor[kept[i].tensor];

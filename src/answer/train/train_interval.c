@@ -7,6 +7,7 @@
 sm_evidence_near sm_train_evidence(const sm_train_asked *q, const sm_plan_shown *shown,
                                    double sequences, sm_evidence_asked *asked) {
     const sm_calibration *c = q->in.calibration;
+    if (sm_calibration_is_usual(c, &q->system->chip)) c = sm_calibration_of(&q->system->chip);
     *asked = (sm_evidence_asked){
         .q = {.use = SM_EVIDENCE_TRAINING,
               .model = q->in.model,

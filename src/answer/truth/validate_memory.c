@@ -5,10 +5,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Fine-tuning keeps other states than training from scratch does. */
-static bool is_priced(const sm_checked *c) {
+static bool is_priced(const sm_validation *v, const sm_checked *c) {
     return c->row->kind == SM_TRUTH_TRAINING && !c->p.unknown && c->p.memory.total > 0.0 &&
-           !sm_row_tunes(c->row);
+           (v->in.all || !sm_row_tunes(c->row));
 }
 
 /* ---- verdicts ---- */
@@ -68,7 +67,7 @@ static void add_verdicts(sm_report *r, const sm_validation *v) {
     if (!find_sources(v, &twins)) r->out_of_memory = true;
     if (r->out_of_memory) return;
     for (size_t i = 0; i < v->n; i++)
-        if (is_priced(&v->row[i])) count_verdict(&twins, &v->row[i], &n);
+        if (is_priced(v, &v->row[i])) count_verdict(&twins, &v->row[i], &n);
     size_t all = n.oom_refused + n.oom_passed + n.ran_passed + n.ran_refused;
     if (all == 0) return;
     double right = (double)(n.oom_refused + n.ran_passed) / (double)all;
@@ -104,9 +103,9 @@ typedef struct peak_stats {
 } peak_stats;
 
 /* Bytes of a peak, tokens of a cache; 0: neither is stated, or not priced. */
-static double stated_of(const sm_checked *c) {
+static double stated_of(const sm_validation *v, const sm_checked *c) {
     if (c->row->kind == SM_TRUTH_INFERENCE && !c->p.unknown) return c->row->of.inference.kv_tokens;
-    return is_priced(c) ? c->row->of.training.peak_memory_bytes : 0.0;
+    return is_priced(v, c) ? c->row->of.training.peak_memory_bytes : 0.0;
 }
 
 static peak_stats stats_of(const sm_validation *v, const sm_member *m, size_t n) {
@@ -115,7 +114,7 @@ static peak_stats stats_of(const sm_validation *v, const sm_member *m, size_t n)
         const sm_checked *c = &v->row[m[i].at];
         sm_comparison *peak = &v->pairs[i];
         const bool room = c->row->kind == SM_TRUTH_INFERENCE;
-        *peak = (sm_comparison){.measured = stated_of(c),
+        *peak = (sm_comparison){.measured = stated_of(v, c),
                                 .lower = NAN,
                                 .expected = room ? c->p.kv_tokens : c->p.memory.total,
                                 .low = NAN,
@@ -164,7 +163,7 @@ void sm_validate_memory(sm_report *r, const sm_validation *v) {
     add_verdicts(r, v);
     sm_member *m = sm_arena_array(v->arena, v->n + 1, sizeof *m);
     for (size_t i = 0; m && i < v->n; i++)
-        if (stated_of(&v->row[i]) > 0.0) m[n++] = (sm_member){v->row[i].row->source, i};
+        if (stated_of(v, &v->row[i]) > 0.0) m[n++] = (sm_member){v->row[i].row->source, i};
     if (m) sm_members_sort(m, n);
     if (!m) r->out_of_memory = true;
     else if (n > 0) add_peaks(r, v, m, n);
