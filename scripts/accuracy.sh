@@ -428,6 +428,11 @@ END
   of attention too; the constants alone differ. Intervals are learned from rows of quality A and B, and from those that came after the fit, of dense
   models and of mixtures of experts apart (0.89 to 1.23 and 0.79 to 1.37 of what is expected, by default): one for both held 92 % of quality A's dense steps within the range and 70 %
   of its mixtures, these 90 and 86. Of the rows that came after the fit they hold 78 and 81 %, of quality A in the fit, which is vendors and papers, more than the 80 that are meant.
+END
+    awk -F, 'function p(x) { return sprintf("%.1f %%", 100 * x) }
+    /^all large/ { printf "- Intervals of all rows of quality A and B, each with its source left out, and of those that came after the fit: by default %s are inside (%s within, %s beyond), with their software %s (%s, %s).\n", p($4), p($5), p($6), p($7), p($8), p($9) }' \
+        data/calibration/held-out-steps.csv
+    cat <<'END'
 - Rows of quality A; Megatron-Bridge is one source of all its releases and chips.
 - Three rows of one's own: each code base with six rows on a chip, first as the fit without its source predicts it, then with one factor
   more, the median of what three other rows of it are off by, drawn once for each row and believed as far as code bases differ more than
