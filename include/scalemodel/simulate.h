@@ -110,10 +110,13 @@ typedef struct sm_engine {
  * mean_tokens. Its times are tables that fill as they are asked, interpolated between points 1/8
  * apart; the number of decoding sequences is exact up to 1024. A step that decodes and prefills is
  * the sum of both less the matmuls counted twice. The engine lives in the arena and needs serve; it
- * is for one thread. Host memory: half of what the chips' hosts have. SM_NEGATIVE when not one such
- * sequence fits. */
+ * is for one thread. Host memory: half of what the chips' hosts have. prefills: of a pool that only
+ * prefills, whose prompts follow one another through the stages of a pipeline: a step is what it
+ * keeps one of them busy, and the cache goes on when the others are done. SM_NEGATIVE when not one
+ * such sequence fits. */
 sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_tokens,
-                          double step_tokens, sm_arena *arena, sm_engine *engine, sm_error *err);
+                          double step_tokens, bool prefills, sm_arena *arena, sm_engine *engine,
+                          sm_error *err);
 
 /* ---- policies ---- */
 #define SM_POLICIES(X)                                                                             \

@@ -2,6 +2,7 @@
  * its own best plan, in the ratio at which their rates of requests match:
  *   prefill chips / decode chips = (decode tokens per s and chip / output) / prompts per s and chip
  * ("How To Scale Your Model", inference chapter; Zhong et al., "DistServe", 2024). */
+#include "load_steps.h"
 #include "serve_frontier.h"
 #include <math.h>
 #include <string.h>
@@ -329,23 +330,20 @@ static void each_seq(prefills *p, sm_plan plan, double group) {
     }
 }
 
-/* Prompts of the largest step, over all replicas: more only wait for each other. */
-static const double MOST_TOKENS = 65536;
-
 static bool visit(void *context, const sm_plan *plan) {
     prefills *p = context;
     search *h = p->h;
     holding f;
     sm_error err = {0};
     sm_serve_memory m;
-    double prompt = h->s->job.prompt;
+    double prompt = h->s->job.prompt, most = load_budget(&h->s->software, plan, h->s);
     sm_status status = holding_of(h->s, plan, prompt, &f, &err);
     search_note(h, status, &err);
     if (status != SM_OK) return h->status == SM_OK;
     status = placements_of(h->s, plan, h->at, h->places, &err);
     search_note(h, status, &err);
     if (status != SM_OK) return false;
-    for (double each = 1; each == 1 || each * prompt <= MOST_TOKENS; each *= 2) {
+    for (double each = 1; each == 1 || each * prompt <= most; each *= 2) {
         double group = each * f.d.replicas;
         holding_memory(h->s, &f, group * plan->pipeline, point_step_tokens(h->s, &f.d, 1), &m);
         if (m.total > m.capacity) break;
@@ -567,19 +565,56 @@ static sm_status find_pools(const sm_serve_job *decode, const sm_serve_job *firs
     return SM_OK;
 }
 
+/* Both pools, of workers of at most own->chips_most chips. */
+static sm_status pools_of(const sm_serve_job *job, const sm_serve_job *first,
+                          const sm_calibration *const constants[2],
+                          const sm_serve_search_options *own, const sm_pools_asked *asked,
+                          sm_disaggregated *out, sm_error *err) {
+    double rate = 0;
+    sm_arena *arena = sm_arena_new();
+    if (!arena) return sm_fail_memory(err);
+    pools p = {.decode = job, .prefill = first, .of = out, .limit_s = own->ttft_s};
+    sm_status status = find_pools(job, first, constants, own, arena, &rate, out, err);
+    if (!status) status = open_worker(first, constants[0], out->prefill.chips, &p.prefills, err);
+    if (!status) status = open_worker(job, constants[1], out->decode.chips, &p.decodes, err);
+    if (!status) status = size_pools(&p, asked, rate, out, err);
+    sm_serve_free(p.prefills);
+    sm_serve_free(p.decodes);
+    sm_arena_free(arena);
+    return status;
+}
+
+/* Workers as large as the system leave no chips for the others: of each half of their size until
+ * smaller ones do no more, the pools that serve the most. */
+static sm_status pools_within(const sm_serve_job *job, const sm_serve_job *first,
+                              const sm_calibration *const constants[2],
+                              sm_serve_search_options *own, const sm_pools_asked *asked,
+                              sm_disaggregated *out, sm_error *err) {
+    sm_status status = pools_of(job, first, constants, own, asked, out, err);
+    while (!status) {
+        sm_disaggregated smaller_ones;
+        sm_error none = {.status = SM_OK};
+        own->chips_most = (int)larger(out->prefill.chips, out->decode.chips) / 2;
+        if (own->chips_most < 1 || own->chips_most < own->chips_least) break;
+        sm_status other = pools_of(job, first, constants, own, asked, &smaller_ones, &none);
+        if (other > SM_NEGATIVE && err) *err = none;
+        if (other > SM_NEGATIVE) return other;
+        if (other || smaller_ones.requests_per_s < out->requests_per_s) break;
+        *out = smaller_ones;
+    }
+    return status;
+}
+
 sm_status sm_serve_disaggregate(const sm_serve_job *given, const sm_calibration *calibration,
                                 const sm_serve_search_options *options, const sm_pools_asked *asked,
                                 sm_disaggregated *out, sm_error *err) {
     static const sm_pools_asked nothing = {.requests_per_s = 0};
-    double rate = 0;
     sm_serve_search_options own;
     sm_serve_job own_job, *job = &own_job;
     memset(out, 0, sizeof *out);
     sm_status status = sm_sized_take(&own, sizeof own, options, err);
     if (!status) status = sm_sized_take(job, sizeof *job, given, err);
     if (status) return status;
-    sm_arena *arena = sm_arena_new();
-    if (!arena) return sm_fail_memory(err);
     if (!asked) asked = &nothing;
     sm_serve_job first = *job;
     const sm_calibration *constants[2] = {calibration, calibration};
@@ -588,13 +623,7 @@ sm_status sm_serve_disaggregate(const sm_serve_job *given, const sm_calibration 
         first.dtypes.compute = asked->prefill_compute;
         constants[0] = asked->prefill_calibration;
     }
-    pools p = {.decode = job, .prefill = &first, .of = out, .limit_s = own.ttft_s};
-    status = find_pools(job, &first, constants, &own, arena, &rate, out, err);
-    if (!status) status = open_worker(&first, constants[0], out->prefill.chips, &p.prefills, err);
-    if (!status) status = open_worker(job, calibration, out->decode.chips, &p.decodes, err);
-    if (!status) status = size_pools(&p, asked, rate, out, err);
-    sm_serve_free(p.prefills);
-    sm_serve_free(p.decodes);
-    sm_arena_free(arena);
-    return status;
+    if (asked->prefill_system || asked->requests_per_s > 0)
+        return pools_of(job, &first, constants, &own, asked, out, err);
+    return pools_within(job, &first, constants, &own, asked, out, err);
 }

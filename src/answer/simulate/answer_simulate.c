@@ -13,7 +13,7 @@ typedef struct sm_simulate_asked {
     sm_plan plan, prefill_plan;
     const char *plan_text, *prefill_plan_text; /* as the library writes them */
     const char *chosen;                        /* why this plan, where none was given; else NULL */
-    sm_serve *serve;
+    sm_serve *serve, *prefill_serve;           /* on as many chips as a replica has */
     sm_engine prefill_engine;
     sm_simulation options;
     sm_request_source *source;
@@ -614,15 +614,23 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
 
 /* ---- the engines ---- */
 
+/* On the part of the system that a replica takes, as in serve. */
 static sm_status make_engine(sm_simulate_asked *q, const sm_plan *plan, const sm_source *text,
-                             sm_engine *engine, sm_error *err) {
+                             sm_serve **serve, sm_engine *engine, sm_error *err) {
     const sm_lengths *l = &q->draw.lengths;
+    sm_system part;
+    sm_serve_job job = q->job;
+    if (sm_system_part(job.system, sm_plan_chips(plan), &part)) job.system = &part;
     double step = q->options.policy == SM_POLICY_CHUNKED ? q->options.chunk_tokens
                                                          : q->options.prefill_tokens;
-    step = fmax(step / plan->pipeline, q->options.most_batch);
+    const bool prefills = engine == &q->prefill_engine;
+    step = fmax(step / (prefills ? 1 : plan->pipeline), q->options.most_batch);
     sm_error inner = {.status = SM_OK};
-    sm_status status = sm_serve_engine(q->serve, plan, q->job.prompt + l->output, step,
-                                       q->report->arena, engine, &inner);
+    sm_status status = sm_serve_new(&job, serve, err);
+    if (status) return status;
+    sm_serve_set_calibration(*serve, q->in.calibration);
+    status = sm_serve_engine(*serve, plan, q->job.prompt + l->output, step, prefills,
+                             q->report->arena, engine, &inner);
     /* Host memory is for those who ask for it: swaps, or a size. */
     if (q->in.host_bytes) engine->host_kv_tokens = *q->in.host_bytes / engine->kv_bytes_per_token;
     else if (q->options.preempt != SM_PREEMPT_SWAP) engine->host_kv_tokens = 0.0;
@@ -648,8 +656,9 @@ static void fill_limits(sm_simulate_asked *q) {
         (chunked ? o->chunk_tokens : o->prefill_tokens) <= 0.0 && !q->software.budget_given;
     if (o->most_batch <= 0.0) o->most_batch = sm_software_most(&q->software, groups);
     if (o->chunk_tokens <= 0.0) o->chunk_tokens = fmin(SM_MAX_TOKENS, budget);
+    const bool pools = o->policy == SM_POLICY_DISAGGREGATED; /* a stage takes one at a time */
     if (o->prefill_tokens <= 0.0)
-        o->prefill_tokens = fmin(SM_MAX_TOKENS, apart * prefill->pipeline);
+        o->prefill_tokens = fmin(SM_MAX_TOKENS, apart * (pools ? 1 : prefill->pipeline));
     if (o->prompt_tokens <= 0.0) o->prompt_tokens = fmax(1.0, o->chunk_tokens / both);
     o->groups = groups_of(q, prefill);
 }
@@ -662,13 +671,12 @@ static int with_copies(int replicas, const sm_plan *plan) {
 static sm_status make_engines(sm_simulate_asked *q, sm_error *err) {
     sm_status status =
         sm_question_pad(q->report, &q->plan, &q->job.model, q->job.prompt, &q->padding, err);
-    if (!status) status = sm_serve_new(&q->job, &q->serve, err);
     if (status) return status;
     fill_limits(q);
-    sm_serve_set_calibration(q->serve, q->in.calibration);
-    status = make_engine(q, &q->plan, &q->in.plan, &q->engine, err);
+    status = make_engine(q, &q->plan, &q->in.plan, &q->serve, &q->engine, err);
     if (!status && q->options.policy == SM_POLICY_DISAGGREGATED)
-        status = make_engine(q, &q->prefill_plan, &q->in.prefill_plan, &q->prefill_engine, err);
+        status = make_engine(q, &q->prefill_plan, &q->in.prefill_plan, &q->prefill_serve,
+                             &q->prefill_engine, err);
     q->options.engine = &q->engine;
     q->options.prefill_engine = &q->prefill_engine;
     q->options.replicas = with_copies(q->options.replicas, &q->plan);
@@ -761,7 +769,10 @@ static sm_status answer_points(sm_simulate_asked *q, sm_report *r, sm_error *err
     return SM_OK;
 }
 
-static void release(void *kept) { sm_serve_free(((sm_simulate_asked *)kept)->serve); }
+static void release(void *kept) {
+    sm_serve_free(((sm_simulate_asked *)kept)->serve);
+    sm_serve_free(((sm_simulate_asked *)kept)->prefill_serve);
+}
 
 sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *r, sm_error *err) {
     sm_simulate_asked *q = sm_arena_alloc(r->arena, sizeof *q);
@@ -784,6 +795,6 @@ sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *r,
     if (!status) status = several ? answer_points(q, r, err) : answer(q, r, err);
     sm_request_source_close(q->source);
     if (!status && q->in.keep_engine) r->kept = q, r->release = release;
-    else sm_serve_free(q->serve);
+    else release(q);
     return status;
 }

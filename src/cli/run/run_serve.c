@@ -85,7 +85,7 @@ static sm_status price(serve_run *g, sm_error *err) {
         g->groups / g->plan.data;
     if (!status)
         status = sm_serve_engine(g->price, &g->plan, fmin(g->given.longest, l->prompt + l->output),
-                                 step, g->call->arena, &g->priced, err);
+                                 step, false, g->call->arena, &g->priced, err);
     if (status) return status;
     g->engine = g->priced;
     g->engine.context = g;
