@@ -443,6 +443,7 @@ static void test_engines(void **state) {
         q.system = system_named(jobs[i][1]);
         q.tpot_s = 0.04;
         q.prompt = 3000;
+        q.concurrency = i % 2 ? 48 : 0;
         assert_int_equal(sm_answer_serve(&q, r, &err), SM_OK);
         const sm_data *engines = sm_data_get(r->data, "engines");
         assert_non_null(engines);

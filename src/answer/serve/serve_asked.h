@@ -20,7 +20,8 @@ typedef struct sm_serve_asked {
     const sm_frameworks *frameworks;
     bool in_frameworks; /* the search keeps to what some framework runs */
     bool one;           /* plan and batch are given: a single point */
-    int shares;         /* ways to share the requests in flight; 0: a plan was given */
+    double requests;    /* in flight on the whole system, which replicas share */
+    int shares;         /* ways to share them; 0: a plan was given */
     struct sm_closed_share {
         int replicas;
         double in_flight; /* of each; uneven: of the fullest, others have one less */
