@@ -355,13 +355,14 @@ static sm_status make_steps(sm_serve *serve, const sm_plan *plan, bool follows, 
     return t->err.status;
 }
 
-sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_tokens,
-                          double step_tokens, bool prefills, sm_arena *arena, sm_engine *engine,
-                          sm_error *err) {
+sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, const sm_engine_use *use,
+                          sm_arena *arena, sm_engine *engine, sm_error *err) {
     sm_serve_room room;
-    sm_status status = make_steps(serve, plan, prefills, arena, engine, err);
+    const double mean_tokens = use->mean_tokens;
+    sm_status status = make_steps(serve, plan, use->prefills, arena, engine, err);
     if (!status)
-        status = sm_serve_room_of(serve, plan, mean_tokens, step_tokens * plan->data, &room, err);
+        status =
+            sm_serve_room_of(serve, plan, mean_tokens, use->step_tokens * plan->data, &room, err);
     if (status) return status;
     const double sequences = room.sequences / plan->data;
     engine->kv_tokens = sequences >= 1.0 ? sequences * mean_tokens : 0.0;

@@ -441,6 +441,7 @@ static sm_status find_decode(const sm_serve_job *job, const sm_calibration *cali
 /* Both pools as the load model has them: an engine of each. */
 typedef struct pools {
     const sm_serve_job *decode, *prefill;
+    const sm_calibration *const *constants; /* of the chips that prefill, and of the others */
     const sm_disaggregated *of;
     sm_serve *prefills, *decodes;
     double limit_s;                   /* to the first token, 0: none */
@@ -545,15 +546,14 @@ static sm_status size_pools(pools *p, const sm_pools_asked *asked, double prefil
 }
 
 /* The plan of each pool, and the ratio of their chips. */
-static sm_status find_pools(const sm_serve_job *decode, const sm_serve_job *first,
-                            const sm_calibration *const calibration[2],
-                            const sm_serve_search_options *own, sm_arena *arena, double *rate,
-                            sm_disaggregated *out, sm_error *err) {
+static sm_status find_pools(const pools *p, const sm_serve_search_options *own, sm_arena *arena,
+                            double *rate, sm_disaggregated *out, sm_error *err) {
+    const sm_serve_job *decode = p->decode;
     memset(out, 0, sizeof *out);
     out->kv_bytes = sm_model_kv_bytes(decode->model, decode->prompt, decode->dtypes.kv) +
                     sm_model_state_bytes(decode->model, decode->dtypes.kv);
-    sm_status status = find_decode(decode, calibration[1], own, arena, &out->decode, err);
-    if (!status) status = find_prefill(first, calibration[0], own, arena, rate, out, err);
+    sm_status status = find_decode(decode, p->constants[1], own, arena, &out->decode, err);
+    if (!status) status = find_prefill(p->prefill, p->constants[0], own, arena, rate, out, err);
     if (status) return status;
     double tokens = out->decode.tokens_per_s_per_chip, usd = out->decode.usd_per_million_tokens;
     int from = out->prefill.chips, to = out->decode.chips;
@@ -561,7 +561,7 @@ static sm_status find_pools(const sm_serve_job *decode, const sm_serve_job *firs
     out->tokens_per_s_per_chip = tokens / (1 + out->prefill_per_decode_chips);
     out->usd_per_million_tokens = usd * (1 + out->prefill_per_decode_chips);
     out->kv_transfer_s = larger(sm_serve_transfer_s(decode->system, out->kv_bytes, from, to),
-                                sm_serve_transfer_s(first->system, out->kv_bytes, from, to));
+                                sm_serve_transfer_s(p->prefill->system, out->kv_bytes, from, to));
     return SM_OK;
 }
 
@@ -573,8 +573,9 @@ static sm_status pools_of(const sm_serve_job *job, const sm_serve_job *first,
     double rate = 0;
     sm_arena *arena = sm_arena_new();
     if (!arena) return sm_fail_memory(err);
-    pools p = {.decode = job, .prefill = first, .of = out, .limit_s = own->ttft_s};
-    sm_status status = find_pools(job, first, constants, own, arena, &rate, out, err);
+    pools p = {
+        .decode = job, .prefill = first, .constants = constants, .of = out, .limit_s = own->ttft_s};
+    sm_status status = find_pools(&p, own, arena, &rate, out, err);
     if (!status) status = open_worker(first, constants[0], out->prefill.chips, &p.prefills, err);
     if (!status) status = open_worker(job, constants[1], out->decode.chips, &p.decodes, err);
     if (!status) status = size_pools(&p, asked, rate, out, err);

@@ -591,6 +591,10 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
     if (q->draw.seed) q->options.seed = q->draw.seed;
     if (!in->drawn && !in->trace)
         return sm_fail(err, SM_USAGE, "a simulation needs requests: of a trace, or drawn");
+    sm_status status =
+        in->trace ? sm_request_trace_lengths(in->trace, USUAL_REQUESTS, &q->draw.lengths, err)
+                  : SM_OK;
+    if (status) return status;
     if (!(q->draw.lengths.prompt > 0.0)) q->draw.lengths.prompt = USUAL_PROMPT;
     if (!(q->draw.lengths.output > 0.0)) q->draw.lengths.output = USUAL_OUTPUT;
     q->job = (sm_serve_job){.size = sizeof(sm_serve_job),
@@ -604,7 +608,7 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
                             .software = &q->software,
                             .reserve = -1.0,
                             .usd_per_chip_hour = -1.0};
-    sm_status status = in->plan.text ? SM_OK : choose_plan(q, err);
+    if (!in->plan.text) status = choose_plan(q, err);
     if (status) return status;
     if (!in->prefill_plan.text) in->prefill_plan = in->plan;
     status = read_plan(q, &in->plan, &q->plan, &q->plan_text, err);
@@ -617,24 +621,21 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
 /* On the part of the system that a replica takes, as in serve. */
 static sm_status make_engine(sm_simulate_asked *q, const sm_plan *plan, const sm_source *text,
                              sm_serve **serve, sm_engine *engine, sm_error *err) {
-    const sm_lengths *l = &q->draw.lengths;
     sm_system part;
     sm_serve_job job = q->job;
     if (sm_system_part(job.system, sm_plan_chips(plan), &part)) job.system = &part;
     double step = q->options.policy == SM_POLICY_CHUNKED ? q->options.chunk_tokens
                                                          : q->options.prefill_tokens;
-    const bool prefills = engine == &q->prefill_engine;
-    step = fmax(step / (prefills ? 1 : plan->pipeline), q->options.most_batch);
-    sm_error inner = {.status = SM_OK};
+    sm_engine_use use = {.mean_tokens = q->job.prompt + q->draw.lengths.output,
+                         .prefills = engine == &q->prefill_engine};
+    use.step_tokens = fmax(step / (use.prefills ? 1 : plan->pipeline), q->options.most_batch);
     sm_status status = sm_serve_new(&job, serve, err);
     if (status) return status;
     sm_serve_set_calibration(*serve, q->in.calibration);
-    status = sm_serve_engine(*serve, plan, q->job.prompt + l->output, step, prefills,
-                             q->report->arena, engine, &inner);
+    status = sm_serve_engine(*serve, plan, &use, q->report->arena, engine, err);
     /* Host memory is for those who ask for it: swaps, or a size. */
     if (q->in.host_bytes) engine->host_kv_tokens = *q->in.host_bytes / engine->kv_bytes_per_token;
     else if (q->options.preempt != SM_PREEMPT_SWAP) engine->host_kv_tokens = 0.0;
-    if (status) *err = inner;
     return sm_question_blame(text, status, err);
 }
 
@@ -789,7 +790,6 @@ sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *r,
     if (status == SM_NEGATIVE) {
         sm_put(r, r->data, "fits|reason", (bool)false, err->sentence);
         sm_report_text(r, "Nothing can be simulated: %s.", err->sentence);
-        status = SM_NEGATIVE;
     }
     const bool several = q->in.clients.last > q->in.clients.first;
     if (!status) status = several ? answer_points(q, r, err) : answer(q, r, err);
