@@ -201,7 +201,8 @@ sm_status sm_serve_compare(const sm_serve_question *question, sm_report *r, sm_e
 static bool is_asked_of_each(const sm_serve_asked *q) {
     const sm_serve_question *in = &q->in;
     bool named = in->framework || in->calibration || in->software || in->engine || in->emit;
-    return q->in_frameworks && (!q->one || q->shares > 0) && !named && !in->disaggregated && in->n_systems == 0;
+    return q->in_frameworks && (!q->one || q->shares > 0) && !named && !in->disaggregated &&
+           in->n_systems == 0;
 }
 
 sm_status sm_serve_engines(sm_serving_found *a, sm_error *err) {
