@@ -248,8 +248,8 @@ sm_status sm_serve_find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm
         a->pools = pools;
         status = find_pools(q, pools, err);
     }
-    bool of_replica =
-        a->best && !q->one && !q->job.alone && !q->search.by_lower && !q->in.disaggregated;
+    bool of_replica = a->best && !q->one && !q->job.alone && !q->search.by_lower &&
+                      !q->in.disaggregated && !q->in.brief;
     if (!status && !a->reason && !q->in.prefill_system &&
         (q->in.requests_per_s > 0.0 || of_replica)) {
         a->fleet = fleet;
@@ -285,7 +285,7 @@ static sm_status answer(void *context, sm_serve *serve, sm_serving_found *a, sm_
     if (!status && a->of_best) status = sm_serve_beyond(a, err);
     if (status) return status;
     sm_serve_data(r, a);
-    if (a->best) status = sm_serve_engines(a, err);
+    if (a->best && !q->in.brief) status = sm_serve_engines(a, err);
     if (status) return status;
     if (q->in.emit && a->best) return sm_serve_emit(a, err);
     if (q->in.recipe) sm_recipe_page(r, q->in.recipe);
