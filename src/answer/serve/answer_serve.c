@@ -248,8 +248,8 @@ sm_status sm_serve_find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm
         a->pools = pools;
         status = find_pools(q, pools, err);
     }
-    bool of_replica =
-        a->best && !q->one && !q->job.alone && !q->search.by_lower && !q->in.disaggregated;
+    bool of_replica = a->best && !q->one && !q->job.alone && !q->search.by_lower &&
+                      !q->in.disaggregated && !q->in.brief;
     if (!status && !a->reason && !q->in.prefill_system &&
         (q->in.requests_per_s > 0.0 || of_replica)) {
         a->fleet = fleet;
@@ -259,18 +259,37 @@ sm_status sm_serve_find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm
     return status;
 }
 
+/* Pools that nobody asked for, where they do a tenth more than the replica when requests come at
+ * random. */
+static sm_status offer_pools(const sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
+    static const double WORTH_OFFERING = 1.1;
+    const sm_fleet *f = a->fleet;
+    if (!f || q->in.requests_per_s > 0.0 || q->in.concurrency > 0.0 || q->in.emit) return SM_OK;
+    sm_error none = {.status = SM_OK};
+    sm_disaggregated *pools = sm_arena_alloc(q->arena, sizeof *pools);
+    if (!pools) return sm_fail_memory(err);
+    sm_status status = find_pools(q, pools, &none);
+    if (status > SM_NEGATIVE) *err = none;
+    const double least = WORTH_OFFERING * f->utilisation * f->point.tokens_per_s_per_chip;
+    if (!status && pools->requests_per_s * q->job.output > least * pools->chips) a->pools = pools;
+    return status > SM_NEGATIVE ? status : SM_OK;
+}
+
 static sm_status answer(void *context, sm_serve *serve, sm_serving_found *a, sm_error *err) {
     sm_report *r = context;
     const sm_serve_asked *q = a->q;
     sm_status status = sm_serve_find_traffic(q, a, err);
+    if (!status) status = offer_pools(q, a, err);
     if (!status && a->best && (q->one || q->in.plot)) status = sm_serve_batches(a, err);
     if (!status && a->best) status = sm_serve_find_room(serve, a, err);
     if (!status && a->of_best) status = sm_serve_beyond(a, err);
     if (status) return status;
     sm_serve_data(r, a);
+    if (a->best && !q->in.brief) status = sm_serve_engines(a, err);
+    if (status) return status;
     if (q->in.emit && a->best) return sm_serve_emit(a, err);
     if (q->in.recipe) sm_recipe_page(r, q->in.recipe);
-    status = sm_serve_page(r, a, err);
+    sm_serve_page(r, a);
     if (q->in.explain && a->detail) r->why = a->detail->why;
     if (!status && q->in.plot && a->best) status = sm_serve_picture(a, err);
     if (status) return status;

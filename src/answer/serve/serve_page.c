@@ -239,7 +239,7 @@ static void turns_lines(sm_report *r, const sm_serve_detail *d) {
     if (d->advice[0]) sm_report_text(r, "What would help most: %s.", d->advice);
 }
 
-static sm_status best_page(sm_report *r, const sm_serving_found *a, sm_error *err) {
+static void best_page(sm_report *r, const sm_serving_found *a) {
     if (!a->q->one) sm_report_heading(r, "Most tokens per chip");
     plan_line(r, a);
     speed_lines(r, a);
@@ -265,10 +265,9 @@ static sm_status best_page(sm_report *r, const sm_serving_found *a, sm_error *er
     sm_report_bar(r, "Memory of the fullest chip", "B", a->best->memory.capacity,
                   sizeof parts / sizeof *parts, parts);
     if (a->longest >= 1.0) room_line(r, a);
-    sm_status status = sm_serve_runners_page(r, a, err);
+    sm_serve_runners_page(r, a);
     if (a->batch) batches_page(r, a);
     if (a->detail) turns_lines(r, a->detail);
-    return status;
 }
 
 /* ---- beyond one replica ---- */
@@ -277,11 +276,8 @@ static sm_status best_page(sm_report *r, const sm_serving_found *a, sm_error *er
 static void workers_lines(sm_report *r, const sm_serving_found *a) {
     const sm_disaggregated *p = a->pools;
     if (!(p->chips > 0)) {
-        sm_report_text(r, "%s has too few chips for a worker of each pool, of %d and of %d%s.",
-                       a->q->in.system->text, p->prefill.chips, p->decode.chips,
-                       p->decode.chips > 1
-                           ? sm_textf(r, "; --chips 1..%d keeps them smaller", p->decode.chips / 2)
-                           : "");
+        sm_report_text(r, "%s has too few chips for a worker of each pool, of %d and of %d.",
+                       a->q->in.system->text, p->prefill.chips, p->decode.chips);
         return;
     }
     const char *usd =
@@ -320,6 +316,23 @@ static void pools_page(sm_report *r, const sm_serving_found *a) {
     if (a->q->search.ttft_s <= 0.0)
         sm_report_text(r, "Without --ttft the prefill batch is that of most prompts per chip.");
     workers_lines(r, a);
+}
+
+/* Of pools that nobody asked for. */
+static void offer_line(sm_report *r, const sm_serving_found *a) {
+    const sm_disaggregated *p = a->pools;
+    const sm_system *s = a->q->in.system;
+    const double tokens_per_s = p->requests_per_s * a->q->job.output;
+    sm_report_text(
+        r,
+        "Prefill and decode in pools of their own would do %s tokens/s per chip%s: %sP%sD on %s "
+        "chips, of workers of %d that prefill (%s) and of %d that decode (%s); --disaggregated "
+        "tells more.",
+        sm_show_number(r, tokens_per_s / p->chips),
+        price_words(r, p->usd_per_hour / 3600.0 / tokens_per_s * 1e6),
+        sm_show_exact(r, p->prefill_workers), sm_show_exact(r, p->decode_workers),
+        sm_show_exact(r, p->chips), p->prefill.chips, sm_serve_plan_words(r, s, &p->prefill.plan),
+        p->decode.chips, sm_serve_plan_words(r, s, &p->decode.plan));
 }
 
 static void replicas_lines(sm_report *r, const sm_serving_found *a) {
@@ -424,18 +437,19 @@ void sm_serve_job_page(sm_report *r, const sm_serve_asked *q, const char *on, co
     if (q->padding > 0) sm_padding_note(r, &q->search.fixed, model, job->model, q->padding);
 }
 
-sm_status sm_serve_page(sm_report *r, const sm_serving_found *a, sm_error *err) {
+void sm_serve_page(sm_report *r, const sm_serving_found *a) {
     sm_serve_job_page(r, a->q, a->q->in.system->text, a->q->dtype_words[2]);
     sm_units_note(r, &a->q->in.system->chip, a->q->job.dtypes.compute);
     if (!a->best) {
         sm_report_text(r, "%s", sm_serve_reason(r, a));
-        return SM_OK;
+        return;
     }
     if (!a->q->one) frontier_page(r, a);
     shares_page(r, a->q);
-    sm_status status = best_page(r, a, err);
-    if (a->pools) pools_page(r, a);
+    best_page(r, a);
+    sm_serve_engines_page(r, a);
+    if (a->pools && a->q->in.disaggregated) pools_page(r, a);
     if (a->fleet) fleet_page(r, a);
+    if (a->pools && !a->q->in.disaggregated) offer_line(r, a);
     if (!a->q->one) sm_serve_search_page(r, a->result);
-    return status;
 }
