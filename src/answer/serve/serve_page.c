@@ -117,8 +117,11 @@ static const char *price_words(sm_report *r, double usd) {
 
 static void plan_line(sm_report *r, const sm_serving_found *a) {
     const sm_serve_point *p = a->best;
-    sm_report_text(r, "%s, batch %s (%s fit): %s", a->q->slice.text,
-                   sm_serve_batch_words(r, p->batch),
+    const char *batch = sm_serve_batch_words(r, p->batch);
+    batch = a->q->in.concurrency > 0.0 ? sm_textf(r, "%s of %s requests decode", batch,
+                                                  sm_show_exact(r, a->q->in.concurrency))
+                                       : sm_textf(r, "batch %s", batch);
+    sm_report_text(r, "%s, %s (%s fit): %s", a->q->slice.text, batch,
                    p->most_batch >= 1.0 ? sm_show_exact(r, p->most_batch) : "none",
                    sm_serve_typed_plan(r, a->q, &a->q->job.dtypes, &p->plan));
     sm_copies_note(r, &p->plan, a->q->job.model);
