@@ -43,10 +43,13 @@ typedef struct sm_serving_found {
     const sm_serve_result *of_best; /* what its types have; NULL: as above */
     const sm_disaggregated *pools;  /* asked for, or worth offering; NULL: neither */
     const sm_fleet *fleet;          /* without a rate: a replica; NULL: prompts come elsewhere */
-    const char *reason;             /* why there is no point, or why it will not do */
-    int batches;                    /* points of the best plan at other batches */
-    sm_serve_point *batch;          /* NULL: not looked at */
-    double longest;                 /* tokens of each request of that batch that fit; 0: none */
+    const sm_fleet *fewer; /* the replica with fewer tokens of prompts in a step, where that
+                              does more; NULL: it does not */
+    double fewer_tokens;
+    const char *reason;    /* why there is no point, or why it will not do */
+    int batches;           /* points of the best plan at other batches */
+    sm_serve_point *batch; /* NULL: not looked at */
+    double longest;        /* tokens of each request of that batch that fit; 0: none */
     double room; /* tokens of cache at the lengths asked for: what engines call KV cache size */
     const sm_serve_point *padded;        /* of a plan that pads the experts; NULL: none gains */
     double padded_gain;                  /* of its tokens over what is as quick, a share */
@@ -65,7 +68,7 @@ static inline bool sm_serve_fleet_misses(const sm_serving_found *a) {
     return (o->tpot_s > 0.0 && a->fleet->tpot_p90_s > o->tpot_s) ||
            (o->ttft_s > 0.0 && a->fleet->ttft_p90_s > o->ttft_s);
 }
-void sm_serve_fleet_data(sm_report *r, sm_data *under, const sm_serving_found *a);
+void sm_serve_fleet_data(sm_report *r, sm_data *object, const sm_serve_asked *q, const sm_fleet *f);
 
 /* The evidence nearest to a point. */
 sm_evidence_near sm_serve_evidence(const sm_serve_asked *q, const sm_serve_point *p,

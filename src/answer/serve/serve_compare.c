@@ -68,7 +68,7 @@ static void put_row(comparison *c, const sm_serving_found *a, bool found) {
     if (!found) return;
     sm_serve_point_data(r, object, q, a->best);
     sm_serve_dtypes_data(r, object, &q->job.dtypes);
-    if (a->fleet) sm_serve_fleet_data(r, object, a);
+    if (a->fleet) sm_serve_fleet_data(r, sm_put_object(r, object, "fleet"), q, a->fleet);
     sm_put(r, object, "energy_j_per_token", joules_per_token(q, a->best));
 }
 

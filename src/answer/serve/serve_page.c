@@ -117,8 +117,11 @@ static const char *price_words(sm_report *r, double usd) {
 
 static void plan_line(sm_report *r, const sm_serving_found *a) {
     const sm_serve_point *p = a->best;
-    sm_report_text(r, "%s, batch %s (%s fit): %s", a->q->slice.text,
-                   sm_serve_batch_words(r, p->batch),
+    const char *batch = sm_serve_batch_words(r, p->batch);
+    batch = a->q->in.concurrency > 0.0 ? sm_textf(r, "%s of %s requests decode", batch,
+                                                  sm_show_exact(r, a->q->in.concurrency))
+                                       : sm_textf(r, "batch %s", batch);
+    sm_report_text(r, "%s, %s (%s fit): %s", a->q->slice.text, batch,
                    p->most_batch >= 1.0 ? sm_show_exact(r, p->most_batch) : "none",
                    sm_serve_typed_plan(r, a->q, &a->q->job.dtypes, &p->plan));
     sm_copies_note(r, &p->plan, a->q->job.model);
@@ -335,6 +338,19 @@ static void offer_line(sm_report *r, const sm_serving_found *a) {
         p->decode.chips, sm_serve_plan_words(r, s, &p->decode.plan));
 }
 
+/* Of steps that nobody asked for. */
+static void fewer_line(sm_report *r, const sm_serving_found *a) {
+    const sm_fleet *f = a->fewer;
+    sm_report_text(r,
+                   "Steps of at most %s tokens of prompts (--engine budget_tokens=%s) would do %s "
+                   "tokens/s per chip%s: %s per token, first token after %s: %s",
+                   sm_show_exact(r, a->fewer_tokens), sm_show_exact(r, a->fewer_tokens),
+                   sm_show_number(r, f->utilisation * f->point.tokens_per_s_per_chip),
+                   price_words(r, f->point.usd_per_million_tokens / f->utilisation),
+                   sm_show_seconds(r, f->tpot_s), sm_show_seconds(r, f->ttft_s),
+                   sm_serve_plan_words(r, a->q->in.system, &f->point.plan));
+}
+
 static void replicas_lines(sm_report *r, const sm_serving_found *a) {
     const sm_fleet *f = a->fleet;
     const sm_system *s = a->q->in.system;
@@ -450,6 +466,7 @@ void sm_serve_page(sm_report *r, const sm_serving_found *a) {
     sm_serve_engines_page(r, a);
     if (a->pools && a->q->in.disaggregated) pools_page(r, a);
     if (a->fleet) fleet_page(r, a);
+    if (a->fewer) fewer_line(r, a);
     if (a->pools && !a->q->in.disaggregated) offer_line(r, a);
     if (!a->q->one) sm_serve_search_page(r, a->result);
 }

@@ -104,6 +104,7 @@ void sm_serve_runners_page(sm_report *r, const sm_serving_found *a) {
 static sm_recipe_job job_of(const sm_serving_found *a, const sm_serve_point *p, double batch,
                             const char *predicted) {
     const sm_serve_asked *q = a->q;
+    const double groups = sm_plan_groups(&p->plan, q->in.model);
     const sm_model *draft = p->depth > 0 ? q->job.speculation.draft : NULL;
     return (sm_recipe_job){.model = q->in.model,
                            .system = q->in.system,
@@ -111,6 +112,9 @@ static sm_recipe_job job_of(const sm_serving_found *a, const sm_serve_point *p, 
                            .batch = batch,
                            .seq = sm_serve_longest(&q->job),
                            .memory_share = p->memory.share < 1.0 ? p->memory.share : 0.0,
+                           .step_tokens = q->software.budget_given
+                                              ? sm_software_budget(&q->software, groups) / groups
+                                              : 0.0,
                            .weights = sm_dtype_name(q->job.dtypes.weights),
                            .checkpoint = q->job.as_stored ? q->in.checkpoint : NULL,
                            .kv = sm_dtype_name(q->job.dtypes.kv),
