@@ -1,7 +1,7 @@
 /* Small configs of families whose layers are not plain attention, and what the reference library's
  * classes have with them: every parameter, tied ones once, and the correction biases and tables of
  * routers that checkpoints hold. Made with transformers 5.23; GLA, RWKV-6 and 7 and
- * eleven of the last with flash-linear-attention 0.6, the other two with mlx-lm 0.32. */
+ * twelve of the last with flash-linear-attention 0.6, two with mlx-lm 0.32. */
 #pragma once
 
 static const struct family_total {
@@ -767,6 +767,11 @@ static const struct family_total {
     {845312, "{\"model_type\":\"plamo\",\"hidden_size\":256,\"num_hidden_layers\":3,"
              "\"intermediate_size\":96,\"num_attention_heads\":16,\"rms_norm_eps\":1e-06,"
              "\"vocab_size\":257,\"n_shared_head\":4}"},
+    {133824, "{\"architectures\":[\"ABCForCausalLM\"],\"attn\":{\"layers\":[1],\"num_heads\":2,"
+             "\"num_kv_heads\":1,\"qkv_bias\":true,\"rope_theta\":10000.0,\"window_size\":null},"
+             "\"hidden_ratio\":2,\"hidden_size\":64,\"intermediate_size\":96,"
+             "\"model_type\":\"abc\",\"num_heads\":2,\"num_hidden_layers\":3,"
+             "\"tie_word_embeddings\":true,\"use_rope\":false,\"vocab_size\":257}"},
     /* whose unembedding: what a wrapper and its language model say of it, or leave out */
     {57264, "{\"text_config\":{\"model_type\":\"qwen2\",\"hidden_size\":32,"
             "\"intermediate_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
