@@ -15,6 +15,9 @@ It writes what scripts/check-families.py compares with, so that families of next
   reference-totals.py --defaults --out DIR [TYPE ...]   the config that each class of model_type has when nothing
                                                    is said (all types by default): as the library writes it, and
                                                    with every key; kind: causal, seq2seq, multimodal, masked, base
+  reference-totals.py --ties --out DIR [TYPE ...]   wrappers as --defaults has them, but for tie_word_embeddings,
+                                                   left out, true and false in the wrapper and in its language
+                                                   model; the latter with two layers where that can be said
 
 A total counts the weights of a checkpoint: parameters (a tied one once), and correction biases of
 routers, scalars of layers and of towers, tables that name experts and frozen norms, which the library keeps as buffers. Active: of the experts only those that a token takes.
@@ -349,11 +352,54 @@ def write_classes(kinds, seed, folder):
         csv.writer(f).writerows([COLUMNS] + rows)
 
 
+WITHIN = ("text_config", "llm_config", "language_config", "thinker_config", "decoder")
+
+
+def wrappers(kinds):
+    """Each type that keeps a language model under a key, with that key, what kind it is, and its usual config."""
+    for kind in kinds or sorted(transformers.CONFIG_MAPPING):
+        try:
+            group, name = class_of(kind)
+            fields = json.loads(transformers.AutoConfig.for_model(kind).to_json_string(use_diff=False))
+        except Exception:  # parts have no class of their own
+            continue
+        key = next((k for k in WITHIN if isinstance(fields.get(k), dict)), None)
+        if not key or group in ("masked", "base"):
+            continue
+        layers = fields[key].get("num_hidden_layers")
+        if isinstance(layers, int) and not any(isinstance(v, list) and len(v) == layers for v in fields[key].values()):
+            fields[key]["num_hidden_layers"] = min(layers, 2)
+        yield kind, key, group, fields | {"architectures": [name]}
+
+
+def write_ties(kinds, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for kind, key, group, usual in wrappers(kinds):
+        for outer in (None, True, False):
+            for inner in (None, True, False):
+                fields = json.loads(json.dumps(usual))
+                for of, ties in ((fields, outer), (fields[key], inner)):
+                    of.pop("tie_word_embeddings", None)
+                    of.update({} if ties is None else {"tie_word_embeddings": ties})
+                name = f"{kind}-{outer}-{inner}".lower()
+                try:
+                    total, _ = count(transformers.AutoConfig.for_model(**json.loads(json.dumps(fields))))
+                except Exception as error:
+                    print(f"{name}: {type(error).__name__}", file=sys.stderr)
+                    continue
+                (folder / f"{name}.json").write_text(json.dumps(fields, indent=2))
+                rows.append([name, kind, total, "", group])
+    with open(folder / "MANIFEST.csv", "w", newline="") as f:
+        csv.writer(f).writerows([COLUMNS] + rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--random", type=int, metavar="N", help="so many random configs of each type")
     parser.add_argument("--defaults", action="store_true", help="the default config of each type")
     parser.add_argument("--classes", action="store_true", help="a config of each type by each of its classes")
+    parser.add_argument("--ties", action="store_true", help="wrappers by who says that the unembedding is the embedding")
     parser.add_argument("--flops", type=int, metavar="T", help="with --random: FLOPs of so many tokens")
     parser.add_argument("--kept", type=int, metavar="T", help="with --random: bytes kept after T and 2 T tokens")
     parser.add_argument("--seed", default="1")
@@ -365,6 +411,8 @@ def main():
         print("\n".join(CAUSAL))
     elif args.defaults:
         write_defaults(args.names, args.out or parser.error("--defaults needs --out"))
+    elif args.ties:
+        write_ties(args.names, args.out or parser.error("--ties needs --out"))
     elif args.classes:
         write_classes(args.names, args.seed, args.out or parser.error("--classes needs --out"))
     elif args.random:

@@ -107,4 +107,125 @@ static const struct family_total remote_totals[] = {
              "0,\"qk_dim_factor\":0.5,\"return_last_states\":true,\"sequence_kernel\":\"native_s"
              "equence__native\",\"step_kernel\":\"native\",\"tie_word_embeddings\":false,\"use_b"
              "ias\":true,\"v_dim_factor\":1.0,\"vocab_size\":1000,\"weight_mode\":\"single\"}"},
+    /* by flash-linear-attention 0.6 */
+    {446144, "{\"allow_neg_eigval\":true,\"architectures\":[\"DeltaNetForCausalLM\"],"
+             "\"attn\":{\"layers\":[1],\"num_heads\":2,\"num_kv_heads\":1,\"qkv_bias\":true,"
+             "\"rope_theta\":10000.0,\"window_size\":null},\"expand_v\":2,\"hidden_ratio\":2,"
+             "\"hidden_size\":128,\"model_type\":\"delta_net\",\"num_heads\":4,"
+             "\"num_hidden_layers\":2,\"use_gate\":true,\"vocab_size\":257}"},
+    {336390, "{\"architectures\":[\"ForgettingTransformerForCausalLM\"],\"hidden_ratio\":2,"
+             "\"hidden_size\":128,\"intermediate_size\":96,"
+             "\"model_type\":\"forgetting_transformer\",\"num_heads\":2,\"num_hidden_layers\":3,"
+             "\"num_kv_heads\":2,\"qk_norm\":true,\"qkv_bias\":true,\"vocab_size\":100}"},
+    {1382192, "{\"allow_neg_eigval\":true,\"architectures\":[\"GatedDeltaNetForCausalLM\"],"
+              "\"attn\":{\"layers\":[1],\"num_heads\":2,\"num_kv_heads\":1,\"qkv_bias\":false,"
+              "\"rope_theta\":10000.0,\"window_size\":16},\"expand_v\":1,\"head_dim\":32,"
+              "\"hidden_ratio\":2,\"hidden_size\":256,\"model_type\":\"gated_deltanet\","
+              "\"num_heads\":4,\"num_hidden_layers\":2,\"num_v_heads\":8,"
+              "\"use_short_conv\":false,\"vocab_size\":257}"},
+    {726272, "{\"architectures\":[\"HGRNForCausalLM\"],\"attn\":{\"layers\":[1],\"num_heads\":2,"
+             "\"num_kv_heads\":1,\"qkv_bias\":true,\"rope_theta\":10000.0,\"window_size\":16},"
+             "\"hidden_size\":256,\"intermediate_size\":130,\"model_type\":\"hgrn\","
+             "\"num_heads\":4,\"num_hidden_layers\":2,\"tie_word_embeddings\":true,"
+             "\"use_lower_bound\":false,\"vocab_size\":257}"},
+    {321536, "{\"architectures\":[\"HGRN2ForCausalLM\"],\"attn\":{\"layers\":[1],"
+             "\"num_heads\":2,\"num_kv_heads\":2,\"qkv_bias\":true,\"rope_theta\":10000.0,"
+             "\"window_size\":16},\"expand_ratio\":16,\"hidden_size\":128,"
+             "\"intermediate_size\":96,\"model_type\":\"hgrn2\",\"num_heads\":8,"
+             "\"num_hidden_layers\":3,\"tie_word_embeddings\":true,\"use_lower_bound\":false,"
+             "\"vocab_size\":100}"},
+    {245268, "{\"allow_neg_eigval\":true,\"architectures\":[\"KDAForCausalLM\"],"
+             "\"attn\":{\"layers\":[1],\"num_heads\":2,\"num_kv_heads\":2,\"qkv_bias\":false,"
+             "\"rope_theta\":10000.0,\"window_size\":null},\"head_dim\":16,\"hidden_ratio\":2,"
+             "\"hidden_size\":128,\"intermediate_size\":96,\"model_type\":\"kda\","
+             "\"num_heads\":4,\"num_hidden_layers\":2,\"use_short_conv\":false,"
+             "\"vocab_size\":257}"},
+    {128832, "{\"architectures\":[\"LinearAttentionForCausalLM\"],\"attn\":{\"layers\":[1],"
+             "\"num_heads\":2,\"num_kv_heads\":1,\"qkv_bias\":true,\"rope_theta\":10000.0,"
+             "\"window_size\":null},\"expand_k\":0.5,\"feature_map\":\"identity\","
+             "\"hidden_ratio\":2,\"hidden_size\":64,\"intermediate_size\":130,"
+             "\"model_type\":\"linear_attn\",\"num_heads\":2,\"num_hidden_layers\":3,"
+             "\"tie_feature_map_qk\":true,\"tie_word_embeddings\":true,\"vocab_size\":257}"},
+    {203744, "{\"architectures\":[\"MoBAForCausalLM\"],\"hidden_size\":64,"
+             "\"model_type\":\"moba\",\"num_heads\":2,\"num_hidden_layers\":3,"
+             "\"num_kv_heads\":1,\"qk_norm\":true,\"tie_word_embeddings\":true,"
+             "\"use_output_gate\":true,\"vocab_size\":100}"},
+    {84032, "{\"architectures\":[\"NSAForCausalLM\"],\"head_dim\":16,\"hidden_ratio\":2,"
+            "\"hidden_size\":64,\"intermediate_size\":130,\"model_type\":\"nsa\","
+            "\"num_heads\":2,\"num_hidden_layers\":2,\"num_kv_heads\":2,\"qkv_bias\":true,"
+            "\"tie_word_embeddings\":true,\"vocab_size\":257}"},
+    {517792, "{\"architectures\":[\"RetNetForCausalLM\"],\"attn\":{\"layers\":[1],"
+             "\"num_heads\":2,\"num_kv_heads\":1,\"qkv_bias\":false,\"rope_theta\":10000.0,"
+             "\"window_size\":null},\"expand_k\":0.5,\"expand_v\":1,\"hidden_ratio\":4,"
+             "\"hidden_size\":128,\"model_type\":\"retnet\",\"num_heads\":4,"
+             "\"num_hidden_layers\":2,\"use_output_gate\":false,\"vocab_size\":100}"},
+    {239232, "{\"architectures\":[\"StickBreakingAttentionForCausalLM\"],\"hidden_ratio\":2,"
+             "\"hidden_size\":128,\"intermediate_size\":96,"
+             "\"model_type\":\"stickbreaking_attn\",\"num_heads\":4,\"num_hidden_layers\":2,"
+             "\"qk_norm\":true,\"qkv_bias\":true,\"tie_word_embeddings\":true,"
+             "\"vocab_size\":257}"},
+    {133824, "{\"architectures\":[\"ABCForCausalLM\"],\"attn\":{\"layers\":[1],\"num_heads\":2,"
+             "\"num_kv_heads\":1,\"qkv_bias\":true,\"rope_theta\":10000.0,\"window_size\":null},"
+             "\"hidden_ratio\":2,\"hidden_size\":64,\"intermediate_size\":96,"
+             "\"model_type\":\"abc\",\"num_heads\":2,\"num_hidden_layers\":3,"
+             "\"tie_word_embeddings\":true,\"use_rope\":false,\"vocab_size\":257}"},
+    /* by mlx-lm 0.32 */
+    {95176, "{\"model_type\":\"iquestloopcoder\",\"hidden_size\":64,\"num_hidden_layers\":2,"
+            "\"intermediate_size\":96,\"num_attention_heads\":4,\"rms_norm_eps\":1e-06,"
+            "\"vocab_size\":257,\"head_dim\":16,\"num_key_value_heads\":2,"
+            "\"attention_bias\":true,\"tie_word_embeddings\":false,\"loop_num\":2,"
+            "\"loop_window_size\":16}"},
+    {845312, "{\"model_type\":\"plamo\",\"hidden_size\":256,\"num_hidden_layers\":3,"
+             "\"intermediate_size\":96,\"num_attention_heads\":16,\"rms_norm_eps\":1e-06,"
+             "\"vocab_size\":257,\"n_shared_head\":4}"},
+    /* whose unembedding: what a wrapper and its language model say of it, or leave out */
+    {57264, "{\"text_config\":{\"model_type\":\"qwen2\",\"hidden_size\":32,"
+            "\"intermediate_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"num_key_value_heads\":1,\"vocab_size\":101,\"tie_word_embeddings\":false},"
+            "\"vision_config\":{\"hidden_size\":32,\"intermediate_size\":40,"
+            "\"num_hidden_layers\":2,\"num_attention_heads\":2,\"image_size\":[28,28],"
+            "\"patch_size\":[14,14],\"model_type\":\"internvl_vision\"},"
+            "\"architectures\":[\"InternVLForConditionalGeneration\"],"
+            "\"model_type\":\"internvl\"}"},
+    {59776, "{\"text_config\":{\"model_type\":\"mistral\",\"hidden_size\":32,"
+            "\"intermediate_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"num_key_value_heads\":1,\"vocab_size\":101,\"head_dim\":16,"
+            "\"tie_word_embeddings\":false},\"vision_config\":{\"hidden_size\":32,"
+            "\"intermediate_size\":40,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"image_size\":28,\"patch_size\":14,\"model_type\":\"pixtral\",\"head_dim\":16},"
+            "\"architectures\":[\"Mistral3ForConditionalGeneration\"],"
+            "\"model_type\":\"mistral3\"}"},
+    {53968, "{\"text_config\":{\"model_type\":\"llama\",\"hidden_size\":32,"
+            "\"intermediate_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"num_key_value_heads\":1,\"vocab_size\":101,\"tie_word_embeddings\":true},"
+            "\"vision_config\":{\"hidden_size\":32,\"intermediate_size\":40,"
+            "\"num_hidden_layers\":2,\"num_attention_heads\":2,\"image_size\":28,"
+            "\"patch_size\":14,\"model_type\":\"clip_vision_model\"},"
+            "\"tie_word_embeddings\":false,"
+            "\"architectures\":[\"LlavaForConditionalGeneration\"],\"model_type\":\"llava\"}"},
+    {57232, "{\"text_config\":{\"model_type\":\"llama\",\"hidden_size\":32,"
+            "\"intermediate_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"num_key_value_heads\":1,\"vocab_size\":101,\"tie_word_embeddings\":true},"
+            "\"vision_config\":{\"hidden_size\":32,\"intermediate_size\":40,"
+            "\"num_hidden_layers\":2,\"num_attention_heads\":2,\"image_size\":28,"
+            "\"patch_size\":14,\"model_type\":\"clip_vision_model\"},"
+            "\"architectures\":[\"LlavaNextForConditionalGeneration\"],"
+            "\"model_type\":\"llava_next\"}"},
+    {59088, "{\"text_config\":{\"model_type\":\"llama\",\"hidden_size\":32,"
+            "\"intermediate_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"num_key_value_heads\":1,\"vocab_size\":101,\"tie_word_embeddings\":true},"
+            "\"vision_config\":{\"hidden_size\":32,\"intermediate_size\":40,"
+            "\"num_hidden_layers\":2,\"num_attention_heads\":2,\"image_size\":28,"
+            "\"patch_size\":14,\"model_type\":\"idefics3_vision\"},"
+            "\"architectures\":[\"Idefics3ForConditionalGeneration\"],"
+            "\"model_type\":\"idefics3\"}"},
+    {59768, "{\"projection_dim\":32,\"text_config\":{\"model_type\":\"gemma\","
+            "\"hidden_size\":32,\"intermediate_size\":48,\"num_hidden_layers\":2,"
+            "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"vocab_size\":101,"
+            "\"head_dim\":16,\"tie_word_embeddings\":false},"
+            "\"vision_config\":{\"hidden_size\":32,\"intermediate_size\":40,"
+            "\"num_hidden_layers\":2,\"num_attention_heads\":2,\"image_size\":28,"
+            "\"patch_size\":14,\"model_type\":\"siglip_vision_model\"},"
+            "\"architectures\":[\"PaliGemmaForConditionalGeneration\"],"
+            "\"model_type\":\"paligemma\"}"},
 };

@@ -200,6 +200,7 @@ static const sample samples[] = {
     {"mixtral-8x7b", "h100-sxm:8", "expert=8"},
     {"gpt-oss-120b", "h100-sxm:4", "tensor=4"},
     {"gemma-2-27b", "tpu-v5p:2x2x1", "tensor=4"},
+    {"deepseek-v4.1-flash", "gb200-nvl72:16", "tensor=4,expert=4"}, /* tables inside of layers */
 };
 enum { SAMPLES = sizeof samples / sizeof *samples };
 

@@ -256,10 +256,11 @@ sm_status sm_architecture_lines(const sm_architecture *a, const sm_text_lines_of
  * component it belongs to; all of them add up to the total. */
 typedef struct sm_counts {
     double total;
-    double active; /* of experts only those a token uses */
-    double embedding, unembedding;
+    double active;                 /* of experts only those a token uses */
+    double embedding, unembedding; /* unembedding 0 when tied */
     double attention, mlp, experts, router, norm, other;
-    double matmul_active; /* active parameters that do 2 FLOPs for each token in a product */
+    double matmul_active; /* active parameters that do 2 FLOPs for each token in a product: no
+                             lookup, norms or biases; the unembedding once also when tied */
     double apart;         /* beside all of these */
 } sm_counts;
 /* Counted when the architecture was made. */
@@ -271,9 +272,10 @@ const char *sm_architecture_apart(const sm_architecture *a, int i, double *param
 
 /* FLOPs of a forward pass per token in a sequence of T, pieces that are not apart. causal: only
  * pairs that masks and windows keep, else whole squares (T x window). matmul: products with
- * weights; attention: the others. tokens: of the sequence, T unless the model has its own. */
+ * weights; attention: the others; total: both. tokens: of the sequence, T unless the model has its
+ * own (patches of a picture, frames). */
 typedef struct sm_forward {
-    double matmul, attention, tokens;
+    double matmul, attention, total, tokens;
 } sm_forward;
 sm_status sm_architecture_forward(const sm_architecture *a, double T, bool causal, sm_forward *out,
                                   sm_error *err);

@@ -101,16 +101,9 @@ sm_status sm_model_pad(const sm_model *model, const sm_padding *padding, sm_aren
                        sm_model *padded, sm_error *err);
 
 /* Exact counts, to the parameter: embeddings, biases and norms in. double is exact below 2^53. */
-typedef struct sm_params {
-    double total;
-    double active; /* by the publisher's convention: experts in use + everything else, less
-                      the token embedding where active_omits_embedding */
-    double embedding, unembedding;                       /* unembedding 0 when tied */
-    double attention, mlp, experts, router, norm, other; /* all of these = total */
-    double matmul_active; /* active parameters that do 2 FLOPs per token in a matmul: no embedding
-                             gather, norms or biases; the unembedding once also when tied */
-} sm_params;
-/* Count parameters by component from the sizes of the model, exactly. */
+/* The counts of the architecture; active by the publisher's convention: without the token embedding
+ * where active_omits_embedding. */
+typedef sm_counts sm_params;
 sm_params sm_model_params(const sm_model *model);
 /* Parameters of one layer of this kind; active: of its experts only the k_top in use, and the
  * shared ones. */
@@ -119,10 +112,7 @@ double sm_layer_params(const sm_model *model, const sm_layer_kind *kind, bool ac
 /* FLOPs of one token in a sequence of T (forward), averaged over the sequence. causal: only the
  * pairs a causal mask (and the window) keeps are counted; otherwise the full T x T square (T x
  * window in a local layer). */
-typedef struct sm_flops {
-    double matmul, attention, total;
-    double tokens; /* of the sequence: T, or the model's own (patches of a picture, frames) */
-} sm_flops;
+typedef sm_forward sm_flops;
 /* FLOPs of a forward pass per token, in a sequence of T tokens: 2 x matmul_active, plus in each
  * layer 2 N (H_qk + H_v) for each of the keys that sm_layer_keys counts. NaN when out of memory. */
 sm_flops sm_model_forward_flops(const sm_model *model, double T, bool causal);

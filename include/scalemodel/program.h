@@ -420,6 +420,7 @@ typedef struct sm_comm {
 /* Weights that share a storage sharding and a gradient reduction. */
 typedef struct sm_weight_class {
     double elements; /* global */
+    double rows;     /* of these in tables of which rows are looked up, and nothing else read */
     int weights;     /* so many arrays, but for what it is joined with */
     sm_axes stored;  /* shards of the parameter: tensor, expert, fsdp */
     sm_axes partial; /* each microbatch leaves a partial gradient over these, fsdp not included */

@@ -5,18 +5,9 @@
 #include "scalemodel/model.h"
 
 sm_params sm_model_params(const sm_model *m) {
-    const sm_counts *c = sm_architecture_counts(m->architecture);
-    return (sm_params){.total = c->total,
-                       .active = c->active - (m->active_omits_embedding ? c->embedding : 0),
-                       .embedding = c->embedding,
-                       .unembedding = c->unembedding,
-                       .attention = c->attention,
-                       .mlp = c->mlp,
-                       .experts = c->experts,
-                       .router = c->router,
-                       .norm = c->norm,
-                       .other = c->other,
-                       .matmul_active = c->matmul_active};
+    sm_params p = *sm_architecture_counts(m->architecture);
+    if (m->active_omits_embedding) p.active -= p.embedding;
+    return p;
 }
 
 double sm_layer_params(const sm_model *m, const sm_layer_kind *kind, bool active) {
@@ -30,8 +21,8 @@ double sm_layer_keys(const sm_layer_kind *kind, double T, bool causal) {
 sm_flops sm_model_forward_flops(const sm_model *m, double T, bool causal) {
     sm_forward f;
     if (sm_architecture_forward(m->architecture, T, causal, &f, NULL))
-        return (sm_flops){NAN, NAN, NAN, NAN};
-    return (sm_flops){f.matmul, f.attention, f.matmul + f.attention, f.tokens};
+        f = (sm_forward){NAN, NAN, NAN, NAN};
+    return f;
 }
 
 double sm_model_train_flops(const sm_model *m, double T, bool causal) {

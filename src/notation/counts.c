@@ -311,6 +311,7 @@ sm_status sm_architecture_forward(const sm_architecture *a, double T, bool causa
         out->matmul += kind->count * one.matmul;
         out->attention += kind->count * one.attention;
     }
+    out->total = out->matmul + out->attention;
     sm_arena_free(arena);
     return status;
 }

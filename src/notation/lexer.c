@@ -84,20 +84,6 @@ static token_kind word_kind(const lexer *l, sm_span span) {
     const char *word = l->source->text + span.offset;
     if (l->formula || span.length < SHORTEST_KEYWORD || span.length > LONGEST_KEYWORD)
         return TOKEN_NAME;
-    /* letters that a reserved word begins with, and second ones: most names have others */
-    const unsigned first = 0
-#define X(id, keyword) | 1u << (keyword[0] - 'a')
-        LEXER_KEYWORDS(X)
-#undef X
-        ;
-    const unsigned second = 0
-#define X(id, keyword) | 1u << (keyword[1] - 'a')
-        LEXER_KEYWORDS(X)
-#undef X
-        ;
-    if (!is_small(word[0]) || !is_small(word[1]) || word[0] == '_' || word[1] == '_' ||
-        !(first >> (word[0] - 'a') & 1) || !(second >> (word[1] - 'a') & 1))
-        return TOKEN_NAME;
     for (int i = 0; i < LEXER_KEYWORD_COUNT; i++)
         if (lexer_keywords[i][0] == word[0] && lexer_keywords[i][1] == word[1] &&
             strncmp(lexer_keywords[i], word, span.length) == 0 &&

@@ -154,23 +154,16 @@ const tree *parse_size(parser *p) {
 }
 
 static void check_function(parser *p, const tree *call, sm_span name) {
-    static const struct {
-        const char *name;
-        int least, most;
-    } rows[] = {
-#define X(id, name, least, most) {name, least, most},
-        TREE_FUNCTIONS(X)
-#undef X
-    };
     const char *words[TREE_FUNCTION_COUNT];
-    for (int i = 0; i < TREE_FUNCTION_COUNT; i++) words[i] = rows[i].name;
+    for (int i = 0; i < TREE_FUNCTION_COUNT; i++) words[i] = tree_functions[i].name;
     int i = tree_find_function(call->name);
-    if (i < 0)
+    const tree_function_row *row = i < 0 ? NULL : &tree_functions[i];
+    if (!row)
         parser_unknown(p, name, "no function of values is called", words, TREE_FUNCTION_COUNT);
-    else if (call->n < rows[i].least || call->n > rows[i].most)
-        parser_fail(p, name, "%s takes %d argument%s, not %d", rows[i].name,
-                    call->n < rows[i].least ? rows[i].least : rows[i].most,
-                    rows[i].most == 1 ? "" : "s", call->n);
+    else if (call->n < row->least || call->n > row->most)
+        parser_fail(p, name, "%s takes %d argument%s, not %d", row->name,
+                    call->n < row->least ? row->least : row->most, row->most == 1 ? "" : "s",
+                    call->n);
 }
 
 static const tree *call(parser *p) {

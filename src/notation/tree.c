@@ -1,16 +1,16 @@
 /* A library, and finding things in what was read: by name, in it and in those below it. */
 #include "tree.h"
 
-static const char *const functions[] = {
-#define X(id, name, least, most) name,
+const tree_function_row tree_functions[] = {
+#define X(id, name, least, most) {name, least, most},
     TREE_FUNCTIONS(X)
 #undef X
 };
 
 int tree_find_function(const char *name) {
-    for (int i = 0; i < TREE_FUNCTION_COUNT; i++)
-        if (strcmp(functions[i], name) == 0) return i;
-    return -1;
+    int i = TREE_FUNCTION_COUNT - 1;
+    while (i >= 0 && strcmp(tree_functions[i].name, name) != 0) i--;
+    return i;
 }
 
 sm_status sm_library_new(sm_arena *arena, const sm_library *under, sm_library **out,

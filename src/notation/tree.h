@@ -273,6 +273,11 @@ typedef enum tree_function {
 #undef X
         TREE_FUNCTION_COUNT
 } tree_function;
+typedef struct tree_function_row {
+    const char *name;
+    int least, most;
+} tree_function_row;
+extern const tree_function_row tree_functions[];
 
 /* The attribute of this kind, or NULL. */
 const tree_attribute *tree_find_attribute(const tree_attribute *list, tree_attribute_kind kind);

@@ -523,7 +523,7 @@ static void look_up(builder *x, const sm_text_line *line) {
     const sm_text_array *a = &x->l->array[ids->array];
     const bool rows = !is_weight(x, table->array); /* [B,U,D]: of the sequence itself */
     if (a->role != SM_TEXT_IDS || (rows && x->l->array[table->array].rank != 3)) {
-        vector(x, line, SM_FUNCTION_OTHER);
+        vector(x, line, rows ? SM_FUNCTION_OTHER : SM_FUNCTION_LOOKUP);
         return;
     }
     int *places = &x->tensor[ids->array];

@@ -128,11 +128,24 @@ static void record(sm_partition *p, const sm_weight_class *c) {
             of->share != c->share)
             continue;
         of->elements += c->elements;
+        of->rows += c->rows;
         of->weights += c->weights;
         return;
     }
     if (p->classes < SM_MAX_WEIGHT_CLASSES) p->weight[p->classes] = *c;
     p->classes++; /* finish tells when that is too many */
+}
+
+/* Is it a table of which no op reads more than rows? */
+static bool is_looked_up(const sm_program *b, int tensor) {
+    bool rows = false;
+    for (int i = 0; i < b->ops; i++)
+        for (int k = 0; k < b->op[i].inputs; k++) {
+            if (b->op[i].in[k] != tensor) continue;
+            rows = b->op[i].function == SM_FUNCTION_LOOKUP;
+            if (!rows) return false;
+        }
+    return rows;
 }
 
 /* A weight that several ops read is one; where their gradients are partial over other axes they are
@@ -146,6 +159,7 @@ static void record_weights(const job *j, sm_axes by_tokens) {
         const bool cut = exchanged && (program_dims(t) & j->b->of_role[SM_DIMENSION_HEADS]);
         const unsigned shared = cut ? SM_BIT(SM_AXIS_CONTEXT) : 0;
         record(j->out, &(sm_weight_class){.elements = t->elements,
+                                          .rows = is_looked_up(j->b, i) ? t->elements : 0,
                                           .weights = 1,
                                           .stored = part_stored_mask(j->b, i),
                                           .partial = j->b->still ? (sm_axes)(by_tokens & ~shared)
@@ -178,7 +192,6 @@ static sm_status finish(const job *j, bool backward, sm_error *err) {
     if (out->classes > SM_MAX_WEIGHT_CLASSES)
         return sm_fail_limit(err, "ways in which the weights of a layer are sharded", out->classes,
                              SM_MAX_WEIGHT_CLASSES);
-    out->ops_gather = program->ops > 0 && program->op[0].kind == SM_OP_GATHER;
     int edge = program->output >= 0 ? program->output : program->input;
     if (edge >= 0)
         out->boundary = part_stored_size(program, edge, program->tensor[edge].bytes_per_element);

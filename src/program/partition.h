@@ -12,7 +12,6 @@ struct sm_partition {
      * ops (bit) had gathered it. */
     sm_axes arrived[SM_MAX_TENSORS];
     sm_bits receivers[SM_MAX_TENSORS];
-    bool ops_gather;  /* the piece looks rows up: its weights are not read whole */
     sm_size boundary; /* bytes of the residual stream handed to the next piece */
     sm_size cache;    /* forward alone: bytes of the cache this piece keeps; base 0: none */
     sm_size state;    /* the same of its states */

@@ -193,7 +193,7 @@ void part_vector_work(job *j, const sm_op *op, sm_phase phase) {
     double over = op->passes[phase != SM_PHASE_FORWARD];
     if (over <= 0) over = left / out->elements;
     add_bytes(w, part_stored_size(j->b, op->out, out->bytes_per_element * over), part_role(out));
-    if (op->kind == SM_OP_GATHER) /* rows read and written */
+    if (op->function == SM_FUNCTION_LOOKUP) /* rows read and written */
         add_bytes(w, part_stored_size(j->b, op->out, out->bytes_per_element), SM_ROLE_WEIGHT);
 }
 

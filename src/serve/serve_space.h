@@ -223,7 +223,7 @@ work_memo *work_memo_new(sm_arena *arena, int pieces, int chips);
 void work_of(work_memo *memo, const step *x, piece_price *pieces);
 /* Weights of a class that a chip reads, were all of its experts reached; and the share of the
  * experts of a piece that some token reaches. */
-double class_read(const step *x, const sm_weight_class *c);
+double class_read(const step *x, int index, const sm_weight_class *c);
 double experts_share(const step *x, int index);
 bool reads_weights(const step *x, int index); /* its own: embeddings may lie in the head */
 

@@ -15,9 +15,10 @@
 
 /* ---- the bound of a piece ---- */
 
-double class_read(const step *x, const sm_weight_class *c) {
+double class_read(const step *x, int index, const sm_weight_class *c) {
     unsigned shards = x->plan->gathered ? SM_BIT(SM_AXIS_FSDP) : 0u;
-    return c->elements / x->d.ways[c->stored & ~shards];
+    double rows = x->s->experts || index < x->s->kinds ? c->rows : 0;
+    return (c->elements - rows) / x->d.ways[c->stored & ~shards];
 }
 
 double experts_share(const step *x, int index) {
@@ -29,7 +30,6 @@ double experts_share(const step *x, int index) {
 
 bool reads_weights(const step *x, int index) {
     const piece *p = &x->v->piece[index];
-    if (p->part.ops_gather && x->s->experts) return false;
     if (is_before_head(x->s, index) && x->s->model.tied) return false;
     return !p->encodes || x->begun.sequences > 0;
 }
@@ -40,7 +40,7 @@ static double weights_read(const step *x, int index) {
     double bytes = 0;
     for (int i = 0; reads_weights(x, index) && i < part->classes; i++) {
         const sm_weight_class *c = &part->weight[i];
-        double read = class_read(x, c) * (c->expert ? experts_share(x, index) : 1);
+        double read = class_read(x, index, c) * (c->expert ? experts_share(x, index) : 1);
         bytes += read * 2 * weight_scale(x->s, index, c->expert);
     }
     return bytes;

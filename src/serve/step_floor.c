@@ -49,7 +49,7 @@ static void add_weights(const step *x, int index, double passes, step_least *out
     const sm_partition *part = &x->v->piece[index].part;
     for (int i = 0; reads_weights(x, index) && i < part->classes; i++) {
         const sm_weight_class *c = &part->weight[i];
-        double bytes = class_read(x, c) * 2 * weight_scale(x->s, index, c->expert);
+        double bytes = class_read(x, index, c) * 2 * weight_scale(x->s, index, c->expert);
         if (c->expert) {
             out->expert_bytes[index] += bytes;
             continue;

@@ -217,9 +217,9 @@ void piece_time_compute(const sm_train *t, const variant *v, int index, const sm
     /* HBM traffic that no fusion avoids: each weight is read in each direction and its gradient
      * written. */
     double read = 0, written = 0;
-    for (int i = 0; i < p->part.classes && !p->part.ops_gather; i++) {
+    for (int i = 0; i < p->part.classes; i++) {
         const sm_weight_class *c = &p->part.weight[i];
-        double whole = c->elements / d->ways[c->stored & ~class_shards(v, c)];
+        double whole = (c->elements - c->rows) / d->ways[c->stored & ~class_shards(v, c)];
         if (c->fixed && !(c->stored & class_shards(v, c))) continue; /* read by no product */
         read += whole * (c->narrow ? sm_stored_as_bytes[v->rules.stored] : 2);
         if (!c->fixed) written += 2 * whole;
