@@ -82,8 +82,7 @@ sm_status sm_truth_cases_get(sm_truth_cases *p, const sm_truth_row *row, sm_trut
     uint64_t hash = alone ? sm_hash_bytes(&p->n, sizeof p->n) : sm_hash_bytes(&key, sizeof key);
     for (; (at = sm_numbers_at(&p->places, hash)); hash++) {
         if (*at < 0) break;
-        /* Byte for byte: rows that differ in padding alone do not share, and are predicted alike.
-         */
+        /* Byte for byte: rows apart in padding alone share nothing, and are predicted alike. */
         const void *known = p->entry[*at].key;
         if (alone || memcmp(known, &key, sizeof key) != 0) continue;
         *out = p->entry[*at].c;
