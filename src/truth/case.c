@@ -142,8 +142,8 @@ static void predict(sm_truth_case *c, const sm_calibration *calibration, sm_pred
 void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out) {
     if (!calibration) calibration = c->shipped;
     /* Byte for byte: what differs in padding alone is predicted once more. */
-    const void *under = &c->under;
-    bool same = c->known && calibration && memcmp(under, calibration, sizeof c->under) == 0;
+    const void *under = &c->under, *now = calibration;
+    bool same = c->known && calibration && memcmp(under, now, sizeof c->under) == 0;
     if (!same) {
         predict(c, calibration, &c->last);
         if (calibration) memcpy(&c->under, calibration, sizeof c->under);

@@ -83,8 +83,8 @@ sm_status sm_truth_cases_get(sm_truth_cases *p, const sm_truth_row *row, sm_trut
     for (; (at = sm_numbers_at(&p->places, hash)); hash++) {
         if (*at < 0) break;
         /* Byte for byte: rows apart in padding alone share nothing, and are predicted alike. */
-        const void *known = p->entry[*at].key;
-        if (alone || memcmp(known, &key, sizeof key) != 0) continue;
+        const void *known = p->entry[*at].key, *own = &key;
+        if (alone || memcmp(known, own, sizeof key) != 0) continue;
         *out = p->entry[*at].c;
         return SM_OK;
     }
