@@ -571,8 +571,8 @@ END
         sed -n 's/, AIConfigurator.*scalemodel in sample / /; s/^\([a-z ]*: \)/- \1/p'
     cat <<'END'
 
-With the configuration of a row left out of the fit they are 6.9, 20.5 and 9.7 % off (time per token, first token, throughput), with all of its source left
-out 11.6, 30.9 and 19.3 %: nearly all are of two sources, AIConfigurator's own samples and InferenceX. So who asks about an engine that no one here has measured
+With the configuration of a row left out of the fit they are 7.4, 18.4 and 10.0 % off (time per token, first token, throughput), with all of its source left
+out 12.1, 25.6 and 19.2 %: nearly all are of two sources, AIConfigurator's own samples and InferenceX. So who asks about an engine that no one here has measured
 gets times per token as good from either, better throughputs from measured kernels, and about one that was measured the better from here; a first token is more than a lone prefill.
 Of the 139 throughputs 32 are of B300 under SGLang (in sample 10.7 % off here, 10.8 % there; 22.8 % while 0.5.10 of April 2026 and 0.5.12 of May shared constants).
 

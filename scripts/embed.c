@@ -305,12 +305,12 @@ static void put_defaults(const sm_software *e) {
         const sm_software_default *d = &e->defaults[i];
         const char *const text[] = {d->chip, d->not_chip, d->family};
         const double number[] = {d->budget_tokens, d->budget_of_all, d->most_running,
-                                 d->most_of_all};
+                                 d->most_of_all, d->widening_rate};
         fputs("             {", stdout);
         put_number(d->memory_at_least);
         for (int k = 0; k < 3; k++) fputs(", ", stdout), put_text(text[k]);
         printf(", %s", d->drafts ? "true" : "false");
-        for (int k = 0; k < 4; k++) fputs(", ", stdout), put_number(number[k]);
+        for (int k = 0; k < 5; k++) fputs(", ", stdout), put_number(number[k]);
         puts("},");
     }
     printf("         },\n     .n_defaults = %d,\n", e->n_defaults);

@@ -4,7 +4,7 @@
  *   fit-serving [-f START [-s SOFTWARE,..]] [-c CALIBRATIONS] [-e ENGINES] [-m MEASURED] [-r ROWS]
  * FILE
  *
- * The hierarchical fit of hierarchy.h of the constants of a chip and a software, and of five
+ * The hierarchical fit of hierarchy.h of the constants of a chip and a software, and of four
  * numbers of an engine (sm_software) likewise, without terms of chips. What is left out is left out
  * of the last of its linear problems, and predicted in full by the terms that this gives.
  *
@@ -22,7 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOST = COMPUTE + 1, EXPERTS, ADMISSION, HANDOVER, BURST, PARAMETERS };
+enum { HOST = COMPUTE + 1, EXPERTS, ADMISSION, HANDOVER, PARAMETERS };
 enum { FOLDS = 12, MOST_STEPS = 30 };
 _Static_assert((int)PARAMETERS <= (int)MOST_PARAMETERS, "they fit");
 
@@ -46,7 +46,6 @@ static const parameter parameters[PARAMETERS] = {
     [EXPERTS] = {.1, 2.1, {0.4, 0, 0.4, 0.4, 0}},
     [ADMISSION] = {1e-3, 1, {1, 0, 1, 1.4, 0}},
     [HANDOVER] = {1e-3, 3, {1, 0, 1, 1.4, 0}},
-    [BURST] = {1e-3, 1, {1, 0, 1, 1.4, 0}},
 };
 
 typedef enum fold_kind {
@@ -98,7 +97,6 @@ static sm_software engine_at(const char *software, const double *x) {
     e.expert_imbalance = EVEN + from_line(&f.h, EXPERTS, x[EXPERTS]);
     e.admission_s = from_line(&f.h, ADMISSION, x[ADMISSION]);
     e.handover_s = from_line(&f.h, HANDOVER, x[HANDOVER]);
-    e.burst = from_line(&f.h, BURST, x[BURST]);
     return e;
 }
 
@@ -236,7 +234,6 @@ static int cell_of(const sm_chip *chip, const char *software) {
     base[EXPERTS] = to_line(&f.h, EXPERTS, 1.15 - EVEN);
     base[ADMISSION] = to_line(&f.h, ADMISSION, .05);
     base[HANDOVER] = to_line(&f.h, HANDOVER, .05);
-    base[BURST] = to_line(&f.h, BURST, .1);
     return at;
 }
 static double spread_of(sm_served q, const sm_inference_row *r) {
@@ -492,7 +489,8 @@ static void write_default(FILE *out, const sm_software_default *d, bool first) {
                {"budget_tokens", NULL, d->budget_tokens},
                {"budget_of_all", NULL, d->budget_of_all},
                {"most_running", NULL, d->most_running},
-               {"most_of_all", NULL, d->most_of_all}};
+               {"most_of_all", NULL, d->most_of_all},
+               {"widening_rate", NULL, d->widening_rate}};
     const char *apart = d->drafts ? ", " : "";
     fprintf(out, "%s\n    {%s", first ? ",\n  \"defaults\": [" : ",",
             d->drafts ? "\"drafts\": true" : "");
@@ -505,7 +503,7 @@ static void write_default(FILE *out, const sm_software_default *d, bool first) {
     }
     fputs("}", out);
 }
-/* What an engine's file has beside what it is silent about; its five numbers are of the fit. */
+/* What an engine's file has beside what it is silent about; its four numbers are of the fit. */
 static void write_engine(const char *folder, const sm_software *e) {
     FILE *out = open_file(&f.h, folder, sm_arena_printf(f.h.arena, "%s.json", e->name), NULL);
     fprintf(out, "{\n  \"name\": \"%s\",\n  \"title\": \"%s\"", e->name, e->title);
@@ -529,7 +527,6 @@ static sm_software rounded_engine(const char *name, const double *x) {
     e.expert_imbalance = rounded(e.expert_imbalance);
     e.admission_s = rounded(e.admission_s);
     e.handover_s = rounded(e.handover_s);
-    e.burst = rounded(e.burst);
     return e;
 }
 /* A file per software with a section for each chip, and one of what is usual on each chip. */
@@ -773,7 +770,6 @@ static void line_of(const sm_software *e, double *x) {
     x[EXPERTS] = to_line(&f.h, EXPERTS, e->expert_imbalance - EVEN);
     x[ADMISSION] = to_line(&f.h, ADMISSION, e->admission_s);
     x[HANDOVER] = to_line(&f.h, HANDOVER, e->handover_s);
-    x[BURST] = to_line(&f.h, BURST, e->burst);
 }
 /* The terms that the constants and engines have that ship. */
 static void start_shipped(void) {

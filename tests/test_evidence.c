@@ -165,6 +165,20 @@ static void test_other_kind(void **state) {
 
 /* The same model on the same chip under the same software comes first; DeepSeek-R1's rows are
  * DeepSeek-V3's, with the layer that predicts tokens or without. */
+/* A chip with constants of its own: rows of the very model on a sibling come before one row of
+ * another model here. */
+static void test_the_model_on_a_sibling(void **state) {
+    (void)state;
+    sm_arena *arena = sm_arena_new();
+    const sm_model qwen = model_of("qwen3-235b-a22b", arena);
+    const sm_evidence_question q = ask(SM_EVIDENCE_TRAINING, &qwen, "h200", NULL);
+    sm_evidence_near near;
+    assert_int_equal(sm_evidence_find(&q, &near, 1), 1);
+    assert_true(near.same_model);
+    assert_string_equal(near.of->chip, "h100-sxm");
+    sm_arena_free(arena);
+}
+
 static void test_nearest(void **state) {
     (void)state;
     sm_arena *arena = sm_arena_new();
@@ -241,6 +255,7 @@ int main(void) {
                                        cmocka_unit_test(test_rows),
                                        cmocka_unit_test(test_apart),
                                        cmocka_unit_test(test_other_kind),
+                                       cmocka_unit_test(test_the_model_on_a_sibling),
                                        cmocka_unit_test(test_nearest),
                                        cmocka_unit_test(test_beyond),
                                        cmocka_unit_test(test_far)};

@@ -348,15 +348,20 @@ static void engines_of_files(void **state) {
                      "[{\"budget_tokens\": 8192, \"most_running\": 64}]}");
     assert_int_equal(sm_software_parse(&given, arena, &own, &err), SM_OK);
     sm_software_differs(&own, differs, sizeof differs);
-    assert_ptr_equal(strstr(differs, "budget_tokens=4000"), differs);
+    assert_non_null(strstr(differs, "budget_tokens=4000"));
     sm_software_on(&own, sm_chip_find("h200", 4), NULL, false);
     close_to(sm_software_budget(&own, 1), 4000, 0);
+    sm_software vllm = *sm_software_of("vllm-2026");
+    sm_software_on(&vllm, sm_chip_find("a100-80", 7), NULL, false);
+    close_to(vllm.widening_rate, 1, 0);
+    sm_software_on(&vllm, sm_chip_find("h200", 4), NULL, false);
+    close_to(vllm.widening_rate, 0.63, 0);
     static const struct {
         const char *of, *says, *expected;
     } broken[] = {
         {"vllm-2026", "vllm-2062", "unknown like \"vllm-2062\": the nearest is \"vllm-2026\""},
         {"look_steps", "lock_steps", "unknown key \"lock_steps\": the nearest is \"look_steps\""},
-        {"\"look_steps\": 4", "\"burst\": 12345", "expected 0 to 1"},
+        {"\"look_steps\": 4", "\"accepted\": 12345", "expected 0 to 1"},
         {"{\"budget_tokens\": 4096, ", "{", "the first default holds everywhere"},
         {"false", "\"no\"", "a flag is not \"no\""},
         {"\"title\"", "\"aliases\"", "an engine needs a \"name\" and a \"title\""},
@@ -427,7 +432,7 @@ static void settings_are_checked(void **state) {
                                         "look_steps=0",
                                         "mixed_steps=yes",
                                         "memory_share=2",
-                                        "burst=0.1,",
+                                        "accepted=0.1,",
                                         "most_running=many"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         sm_software own = *sm_software_of("sglang-2026");

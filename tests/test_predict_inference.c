@@ -314,10 +314,33 @@ static void rows_state_what_is_cached_and_what_begins_at_once(void **state) {
     assert_true(part(&cached, SM_SERVED_TTFT) < part(&whole, SM_SERVED_TTFT));
     assert_true(part(&all, SM_SERVED_TPOT) <= part(&cached, SM_SERVED_TPOT));
     r.cached_len = NAN;
+    r.requests = 10 * 32; /* as a benchmark that tells nothing */
+    sm_prediction ten = predict(&r, "h100_sxm");
+    assert_true(fabs(part(&ten, SM_SERVED_TTFT) / part(&whole, SM_SERVED_TTFT) - 1) < 1e-12);
     r.ttft_is = "burst";
     sm_prediction burst = predict(&r, "h100_sxm");
     assert_true(part(&burst, SM_SERVED_TTFT) > 1.5 * part(&whole, SM_SERVED_TTFT));
     assert_true(part(&burst, SM_SERVED_TPOT) < part(&whole, SM_SERVED_TPOT));
+}
+
+/* Weights of experts that a kernel widens to 16 bits: prompts wait for its products, a token waits
+ * for the weights; where products are of 8 bits too nothing is widened. */
+static void widened_experts_are_slower(void **state) {
+    sm_inference_row r = deepseek();
+    r.batch = 1;
+    r.input_len = 8192;
+    r.ttft_s = r.tpot_s = 1;
+    for (int widened = 0; widened < 2; widened++) {
+        r.compute_dtype = widened ? "bf16" : "fp8";
+        r.engine = "";
+        sm_prediction plain = predict(&r, "h200_sxm");
+        r.engine = "widening_rate=0.5";
+        sm_prediction slow = predict(&r, "h200_sxm");
+        double first = part(&slow, SM_SERVED_TTFT) / part(&plain, SM_SERVED_TTFT);
+        double token = part(&slow, SM_SERVED_TPOT) / part(&plain, SM_SERVED_TPOT);
+        assert_true(widened ? first > 1.05 && first < 2 : fabs(first - 1) < 1e-12);
+        assert_true(fabs(token - 1) < 0.1);
+    }
 }
 
 static void pools_of_their_own_decode_undisturbed(void **state) {
@@ -475,6 +498,7 @@ int main(void) {
         cmocka_unit_test(concurrency_trades_latency_for_throughput),
         cmocka_unit_test(littles_law_holds),
         cmocka_unit_test(rows_state_what_is_cached_and_what_begins_at_once),
+        cmocka_unit_test(widened_experts_are_slower),
         cmocka_unit_test(pools_of_their_own_decode_undisturbed),
         cmocka_unit_test(speculation_shortens_tokens),
         cmocka_unit_test(says_what_is_missing),

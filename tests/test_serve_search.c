@@ -527,11 +527,11 @@ static void pools_match_their_rates(void **state) {
     serve_case_fill(&c, "llama-3-70b", "h100-sxm:16");
     c.job.prompt = 4096;
     c.job.usd_per_chip_hour = 2;
-    o.ttft_s = 1;
+    o.ttft_s = 1.2;
     o.tpot_s = 0.05;
     o.chips_most = 8;
     assert_int_equal(sm_serve_disaggregate(&c.job, NULL, &o, NULL, &d, &err), SM_OK);
-    assert_true(d.prefill.ttft_s[1] + d.kv_transfer_s <= 1 && d.decode.tpot_s[1] <= 0.05);
+    assert_true(d.prefill.ttft_s[1] + d.kv_transfer_s <= 1.2 && d.decode.tpot_s[1] <= 0.05);
     close_to(d.kv_bytes, 4096 * 327680.0, 1e-12);
     double prompts = d.prefill_batch / d.prefill.ttft_s[1] / d.prefill.chips;
     double requests = d.decode.tokens_per_s_per_chip / c.job.output;
@@ -545,7 +545,7 @@ static void pools_match_their_rates(void **state) {
     double x = d.prefill_workers, y = d.decode_workers, prompts_x = prompts * d.prefill.chips,
            requests_y = requests * d.decode.chips;
     close_to(d.chips, x * d.prefill.chips + y * d.decode.chips, 0);
-    assert_true(x >= 1 && y >= 1 && d.chips <= 16 && d.ttft_s <= 1 && d.tpot_s <= 0.05);
+    assert_true(x >= 1 && y >= 1 && d.chips <= 16 && d.ttft_s <= 1.2 && d.tpot_s <= 0.05);
     close_to(d.prefill_busy, d.requests_per_s / (x * prompts_x), 1e-9);
     close_to(d.decode_busy, d.requests_per_s / (y * requests_y), 1e-9);
     assert_true(d.prefill_busy <= 0.8 + 1e-9 && d.decode_busy <= 0.8 + 1e-9);
@@ -678,7 +678,7 @@ static void fleets_are_as_small_as_may_be(void **state) {
         double prompt, output, tpot_s, ttft_s, rate, chips;
     } rows[] = {{"llama-3.2-1b", "h100-sxm:4", "tensor=1", 2048, 512, 0.01, 0, 20, 1},
                 {"qwen3-30b-a3b", "h100-sxm:2", "tensor=2", 16, 16, 0.005, 0, 5, 2},
-                {"llama-3.1-8b", "l40s:4", "context=4", 6000, 100, 0, 0.2, 5, 0}};
+                {"llama-3.1-8b", "l40s:4", "context=4", 6000, 100, 0, 0.3, 5, 0}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         serve_case c;

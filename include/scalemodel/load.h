@@ -12,7 +12,7 @@ SM_DECLARATIONS_BEGIN
 /* key of the file, value where it is silent, what */
 #define SM_SOFTWARE_FLAGS(X)                                                                       \
     X(mixed_steps, true, "prefill and decode share a step")                                        \
-    X(schedules_ahead, false, "a step is scheduled while the one before it runs")                 \
+    X(schedules_ahead, false, "a step is scheduled while the one before it runs")                  \
     X(eager_launches, false, "kernels are launched one by one")                                    \
     X(reserves_whole_requests, false, "a request is admitted when its full length fits")           \
     X(kv_in_8_bits, false, "weights in 8 bits and below come with a cache in 8 bits")              \
@@ -37,11 +37,11 @@ SM_DECLARATIONS_BEGIN
     X(handover_s, 0.05, 0, 3600, "beside it where prefill is apart: router and way to decode")     \
     X(look_steps, 1, 1, 1e6, "of decoding between two looks for new requests")                     \
     X(gather_steps, 0, 0, 1e6, "at most that prompts wait until every group of chips has one")     \
-    X(burst, 0.1, 0, 1, "share of a benchmark's requests that begin all at once")                  \
     X(host_s_per_sequence, 0, 0, 1, "of a step: scheduling, sampling, detokenising")               \
     X(expert_imbalance, 1, 0.01, 100,                                                              \
       "what the matmuls of experts take over dense ones as large: grouped "                        \
       "kernels, padding, the fullest chip")                                                        \
+    X(widening_rate, 1, 0.05, 1, "what products of experts reach whose weights are widened to 16") \
     X(drafted_tokens, 3, 1, 64, "of a step of multi-token prediction")                             \
     X(accepted, 0.68, 0, 1, "probability of each drafted token")
 /* What an engine takes where its launch does not say it: on chips whose driver reports so much
@@ -51,7 +51,7 @@ typedef struct sm_software_default {
     double memory_at_least;
     const char *chip, *not_chip, *family;
     bool drafts;
-    double budget_tokens, budget_of_all, most_running, most_of_all;
+    double budget_tokens, budget_of_all, most_running, most_of_all, widening_rate;
 } sm_software_default;
 struct sm_software {
     const char *name, *title;
@@ -59,7 +59,7 @@ struct sm_software {
     const char *like;    /* the version whose constants stand in where it has none; NULL: none */
     const sm_software_default *defaults; /* those that hold come one after the other */
     int n_defaults;
-    bool budget_given, most_given, share_given; /* by sm_software_set: no default changes them */
+    bool budget_given, most_given, share_given, widening_given; /* no default changes them */
 #define X(key, usual, what) bool key;
     SM_SOFTWARE_FLAGS(X)
 #undef X
@@ -103,7 +103,7 @@ typedef struct sm_load {
     sm_load_kind kind;
     double requests;            /* batch, in flight, or a second; over all engines */
     bool no_prefill, no_decode; /* phases that do not count */
-    double rounds;              /* of those in flight: requests of each client; 0: ten */
+    double rounds;              /* of those in flight: requests of each client; 0: SM_LOAD_ROUNDS */
     /* Of those in flight, lengths: lognormal of this coefficient of variation; else drawn evenly
      * from this share of the longest (0: SM_LOAD_SHORTEST). */
     double spread, shortest;
@@ -129,7 +129,7 @@ typedef struct sm_engines {
 
 /* Means, but for those named otherwise. request_s: seconds between two requests that end; running:
  * sequences that decode in each engine, in steady state. Of the mean of requests in flight the
- * opening burst of a benchmark has its share (sm_software.burst); half of those after it, and 99 of
+ * opening burst of a benchmark has its share; half of those after it, and 99 of
  * 100, have their first token within the next two. Nine of ten have a first token, and at a rate
  * a time per token, within the last two. */
 typedef struct sm_load_times {
@@ -138,6 +138,7 @@ typedef struct sm_load_times {
     double ttft_p90_s, tpot_p90_s;    /* likewise; tpot in flight too */
 } sm_load_times;
 #define SM_LOAD_SHORTEST 0.8 /* of the longest prompt and output, as benchmark tools draw them */
+#define SM_LOAD_ROUNDS 10    /* requests of each client, the first of which all begin at once */
 /* What a load comes to; lower: under the bounds of the steps in place of what is expected. Requests
  * in flight are simulated (sm_simulate) as a benchmark of ten requests of each client, with lengths
  * as such tools draw them, from SM_LOAD_SHORTEST to all of it. Requests that come at a rate are

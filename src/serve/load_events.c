@@ -12,9 +12,8 @@
 enum {
     MOST_CLIENTS = 256, /* of a group of chips: beyond that each stands for several equal ones */
     MOST_APART = 1024,  /* where lengths differ, as the longest of all count */
-    ROUNDS = 10,        /* requests of each; the first are the burst, those that follow alike, */
     MOST_ROUNDS = 40,   /* of a benchmark that tells how many */
-    LEAST_ALIKE = 256,  /* and so many at least, of as many benchmarks as that takes */
+    LEAST_ALIKE = 256,  /* that follow the burst, of as many benchmarks as that takes */
     MOST_COPIES = 8,    /* engines of a closed loop: more are as these */
     COUNTED = 4000,     /* at a rate */
     MOST_FIRST = 8000,  /* until empty engines are as full as they get: those do not count */
@@ -74,14 +73,6 @@ static sm_status make_side(const events *e, sm_serve *serve, const sm_plan *plan
     return status;
 }
 
-/* Of the burst its share of a benchmark that tells how many requests it has, else that of the
- * software's benchmarks; at a rate there is none. */
-static double burst_of(const events *e) {
-    if (!(e->clients > 0)) return 0;
-    bool told = e->c->load->rounds >= 1;
-    return told || !(e->counted > 0) ? e->first / (e->first + e->counted) : e->c->software->burst;
-}
-
 /* One more at a rate, of which no more than so many may be later than what nine in ten keep to. */
 static void note_late(events *e, double seconds, double most_s, double *late) {
     size_t n = (size_t)e->counted;
@@ -103,10 +94,8 @@ static void served(void *context, const sm_request_served *r) {
     e->outputs += r->output;
     e->end_s = r->end_s;
     if (e->clients > 0) {
-        bool is_first = number < e->first;
-        double share = burst_of(e), alike = e->runs * (is_first ? e->first : e->counted);
         /* above the limit with the first tokens of some it stays so with those of all */
-        e->least_s += (is_first ? share : 1 - share) * e->first_s[(size_t)at] / alike;
+        e->least_s += e->first_s[(size_t)at] / (e->runs * (e->first + e->counted));
         e->late = e->c->late_s > 0 && e->least_s > e->c->late_s * (1 + ROUNDING);
     } else if (number >= e->first)
         note_late(e, e->first_s[(size_t)at], e->c->load->most_ttft_s, &e->late_first);
@@ -134,7 +123,7 @@ static void read_first(events *e, event_times *out) {
     size_t n = others > 0 ? others : first;
     double *counted = e->first_s + (others > 0 ? first : 0);
     out->mean_s = out->steady_s = mean_of(counted, n);
-    if (e->clients > 0) out->mean_s += burst_of(e) * (mean_of(e->first_s, first) - out->mean_s);
+    if (e->clients > 0) out->mean_s = mean_of(e->first_s, first + others);
     out->median_s = at_share(counted, n, 0.5);
     out->p90_s = at_share(counted, n, NINE_IN_TEN);
     out->p99_s = at_share(counted, n, 0.99);
@@ -232,9 +221,9 @@ void load_closed_first(load_steps *c, double in_flight, double most_running, eve
                 .prefill_engines = c->prefill_n};
     e.clients = larger(1, floor(all / e.each + 0.5));
     e.first = e.clients;
-    double rounds = c->load->rounds >= 1 ? c->load->rounds : ROUNDS;
+    double rounds = c->load->rounds >= 1 ? c->load->rounds : SM_LOAD_ROUNDS;
     e.counted = floor(e.clients * (smaller(rounds, MOST_ROUNDS) - 1) + 0.5);
-    e.runs = (int)ceil(LEAST_ALIKE / (e.clients * (ROUNDS - 1)));
+    e.runs = (int)ceil(LEAST_ALIKE / (e.clients * (SM_LOAD_ROUNDS - 1)));
     e.room = larger(1, smaller(e.clients, floor(most_running / e.each)));
     simulate(&e, out);
 }

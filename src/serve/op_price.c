@@ -173,6 +173,8 @@ static op_price matmul(const step *x, int index, const fused *f) {
         share = r.share;
         rows = x->s->job.imbalance;
         at.product.m = r.rows;
+        if (sm_dtype_bytes(x->s->job.dtypes.compute) >= 2 && weight_scale(x->s, index, true) < 1)
+            at.product.batch /= x->s->job.software->widening_rate;
     }
     at.product.batch *= share;
     add_fused(x, index, f, n, share, rows, &at);

@@ -235,7 +235,7 @@ static double first_least_s(search *h, family *f, double batch, double alone_s) 
     double shortest = 2 * SM_LOAD_SHORTEST / (1 + SM_LOAD_SHORTEST) * (job->prompt - job->prefix);
     double prompts = batch / smaller(f->plan->data, batch) / f->plan->pipeline * f->plan->data;
     double burst_s = 0.5 * prompts * (shortest - 0.5) * prompt_token_s(h, f);
-    return first_s + job->software->burst * larger(0, burst_s - first_s);
+    return first_s + larger(0, burst_s - first_s) / SM_LOAD_ROUNDS;
 }
 
 /* No point of the family that takes so long a token meets the limits, and it is no news of what

@@ -118,8 +118,7 @@ static void tell_first(teller *t, sm_why *to, const sm_serve_point *p) {
     sm_page_leaf(&t->r, w, "admission", admission, "s", job->software->title);
     sm_page_leaf(&t->r, w, "prefills of requests before it",
                  p->ttft_s[1] - p->ttft_alone_s[1] - admission, "s",
-                 "simulated: prompts that come together share steps; of the opening burst the "
-                 "software's share");
+                 "simulated: prompts that come together share steps; a tenth are an opening burst");
     tell_step(t, w, "prefill of one prompt", &p->prefill);
 }
 

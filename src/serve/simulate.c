@@ -80,6 +80,7 @@ int sim_first_waiting(const sim_simulation *s, const sim_replica *r) {
  * step of now, unless others wait before it. */
 static sm_status queue_at(sim_simulation *s, int replica, int slot) {
     sim_replica *r = &s->replica[replica];
+    if (r->group && sim_first_waiting(s, r) == SIM_NONE) r->looked = SIM_NONE;
     sim_list_append(&s->pool, sim_waiting(s, r, &s->pool.slot[slot]), slot);
     s->pool.slot[slot].replica = replica;
     sim_join_group(s, r, &s->pool.slot[slot]);
@@ -88,8 +89,8 @@ static sm_status queue_at(sim_simulation *s, int replica, int slot) {
     if (s->live) return SM_OK;
     if (isinf(r->run.end_s)) return sim_plan(s, r);
     bool first = sim_first_waiting(s, r) == slot || sim_gathers(s, r) == 0;
-    if (first && r->running.n < s->most_batch && s->options->policy != SM_POLICY_STATIC &&
-        sim_has_room(s, r, slot))
+    if (first && s->options->policy != SM_POLICY_STATIC &&
+        (r->group || (r->running.n < s->most_batch && sim_has_room(s, r, slot))))
         sim_shorten(s, r);
     return SM_OK;
 }
@@ -463,7 +464,7 @@ static sm_status begin_replica(sim_simulation *s, int i) {
     s->event[i] = (sim_event){HUGE_VAL, i};
     r->page_steps = (int64_t)fmax(1.0, floor((double)s->page / r->engine->tokens_per_step));
     r->crossing = sm_calloc((size_t)r->page_steps, sizeof *r->crossing);
-    bool gathers = o->gather_steps >= 1.0 && o->groups >= 2.0 && !split;
+    bool gathers = o->gather_steps >= 1.0 && o->groups >= 1.0 && !split;
     if (gathers) r->group = sm_calloc((size_t)o->groups, sizeof *r->group);
     if (!r->crossing || (gathers && !r->group)) return sm_fail_memory(s->err);
     sm_status status = sim_radix_begin(&r->tree, r->host, s->err);

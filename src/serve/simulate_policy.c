@@ -97,10 +97,17 @@ void sim_count_group(sim_replica *r, const sim_sequence *q, int requests, int wa
     r->group[q->group].waiting += waiting;
 }
 
-/* Prompts wait for others, so that no group of chips computes while the rest waits. How many groups
- * have none that waits, or no place for it; SIM_NONE: nobody is waited for. */
+#define NEARLY_FULL 0.9 /* TensorRT-LLM's batch_wait_max_tokens_ratio, as launched */
+/* Prompts wait until each group of chips has one and a place for it, on one until a step is full:
+ * for how many; SIM_NONE: nobody is waited for. */
 int sim_gathers(const sim_simulation *s, const sim_replica *r) {
     int missing = r->group ? 0 : SIM_NONE;
+    if (r->group && s->options->groups < 2.0 && r->decoding > 0) {
+        double tokens = r->decoding;
+        for (int i = sim_first_waiting(s, r); i != SIM_NONE; i = s->pool.slot[i].next)
+            tokens += (double)s->pool.slot[i].prompt;
+        return tokens < NEARLY_FULL * s->options->chunk_tokens;
+    }
     for (int i = 0; r->group && r->decoding > 0 && i < (int)s->options->groups; i++) {
         const sim_group *g = &r->group[i];
         double running = g->requests - g->waiting;
@@ -125,6 +132,7 @@ static int64_t unseen_steps(sim_simulation *s, sim_replica *r, const sim_sequenc
 }
 
 static void look(sim_simulation *s, sim_replica *r) {
+    if (r->looked < 0) r->looked = r->counter; /* steps are counted from the first that waits */
     int64_t every = steps_between_looks(s, r), since = r->counter - r->looked;
     bool idle = r->decoding == 0 || r->role != SIM_WHOLE;
     bool due = every <= 1 || (since % every == 0 && !(r->group && since == 0));

@@ -29,6 +29,7 @@ static void take(double each, double all, double *to_each, double *to_all) {
 }
 
 void sm_software_on(sm_software *s, const sm_chip *chip, const sm_model *model, bool drafts) {
+    if (!s->widening_given) s->widening_rate = 1;
     for (int i = 0; i < s->n_defaults; i++) {
         const sm_software_default *d = &s->defaults[i];
         if (!holds(d, chip, model, drafts)) continue;
@@ -36,6 +37,7 @@ void sm_software_on(sm_software *s, const sm_chip *chip, const sm_model *model, 
             take(d->budget_tokens, d->budget_of_all, &s->budget_tokens, &s->budget_of_all);
         if (!s->most_given)
             take(d->most_running, d->most_of_all, &s->most_running, &s->most_of_all);
+        if (!s->widening_given && d->widening_rate > 0) s->widening_rate = d->widening_rate;
     }
 }
 
@@ -86,6 +88,7 @@ const sm_software *sm_software_differs(const sm_software *software, char *out, s
     named.budget_of_all = software->budget_of_all;
     named.most_running = software->most_running;
     named.most_of_all = software->most_of_all;
+    if (!software->widening_given) named.widening_rate = software->widening_rate;
 #define X(key, usual, least, most, what)                                                           \
     snprintf(number, sizeof number, "%.10g", software->key);                                       \
     if (software->key < named.key || software->key > named.key) put_key(out, size, #key, number);

@@ -52,6 +52,7 @@ static void note_limit(sm_software *software, const char *key) {
     software->budget_given |= strncmp(key, "budget_", 7) == 0;
     software->most_given |= strncmp(key, "most_", 5) == 0;
     software->share_given |= strcmp(key, "memory_share") == 0;
+    software->widening_given |= strcmp(key, "widening_rate") == 0;
 }
 
 sm_status sm_software_set(sm_software *software, const sm_source *source, sm_error *err) {
@@ -78,19 +79,20 @@ static sm_status read_default(const json_value *v, sm_software_default *out) {
     sm_status status = json_expect_keys(
         v, "a default {...}",
         "memory_gib_at_least|chip|not_chip|family|drafts|budget_tokens|budget_of_all|most_running|"
-        "most_of_all");
+        "most_of_all|widening_rate");
     if (!status) status = json_read_number(json_get(v, "memory_gib_at_least"), 1e-3, 1e6, &gib);
     out->memory_at_least = ldexp(gib, 30);
     if (!status) status = json_read_text(json_get(v, "chip"), &out->chip);
     if (!status) status = json_read_text(json_get(v, "not_chip"), &out->not_chip);
     if (!status) status = json_read_text(json_get(v, "family"), &out->family);
     if (!status) status = json_read_bool(json_get(v, "drafts"), &out->drafts);
-#define READ(key)                                                                                  \
-    if (!status) status = json_read_number(json_get(v, #key), 1, 1e9, &out->key)
-    READ(budget_tokens);
-    READ(budget_of_all);
-    READ(most_running);
-    READ(most_of_all);
+#define READ(key, least, most)                                                                     \
+    if (!status) status = json_read_number(json_get(v, #key), least, most, &out->key)
+    READ(budget_tokens, 1, 1e9);
+    READ(budget_of_all, 1, 1e9);
+    READ(most_running, 1, 1e9);
+    READ(most_of_all, 1, 1e9);
+    READ(widening_rate, 0.05, 1);
 #undef READ
     return status;
 }

@@ -139,14 +139,11 @@ static void predict(sm_truth_case *c, const sm_calibration *calibration, sm_pred
                                  &out->high_s);
 }
 
-/* Byte for byte: what differs in padding alone is predicted once more. */
-static bool is_same(const void *a, const void *b) {
-    return memcmp(a, b, sizeof(sm_calibration)) == 0;
-}
-
 void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out) {
     if (!calibration) calibration = c->shipped;
-    bool same = c->known && calibration && is_same(&c->under, calibration);
+    /* Byte for byte: what differs in padding alone is predicted once more. */
+    const void *under = &c->under, *now = calibration;
+    bool same = c->known && calibration && memcmp(under, now, sizeof c->under) == 0;
     if (!same) {
         predict(c, calibration, &c->last);
         if (calibration) memcpy(&c->under, calibration, sizeof c->under);

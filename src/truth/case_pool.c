@@ -70,11 +70,6 @@ void sm_truth_cases_free(sm_truth_cases *p) {
     sm_free(p);
 }
 
-/* Byte for byte: rows that differ in padding alone do not share, and are predicted alike. */
-static bool is_same(const void *a, const void *b) {
-    return memcmp(a, b, sizeof(sm_truth_row)) == 0;
-}
-
 sm_status sm_truth_cases_get(sm_truth_cases *p, const sm_truth_row *row, sm_truth_case **out,
                              sm_error *err) {
     sm_truth_row key;
@@ -87,7 +82,9 @@ sm_status sm_truth_cases_get(sm_truth_cases *p, const sm_truth_row *row, sm_trut
     uint64_t hash = alone ? sm_hash_bytes(&p->n, sizeof p->n) : sm_hash_bytes(&key, sizeof key);
     for (; (at = sm_numbers_at(&p->places, hash)); hash++) {
         if (*at < 0) break;
-        if (alone || !is_same(p->entry[*at].key, &key)) continue;
+        /* Byte for byte: rows apart in padding alone share nothing, and are predicted alike. */
+        const void *known = p->entry[*at].key, *own = &key;
+        if (alone || memcmp(known, own, sizeof key) != 0) continue;
         *out = p->entry[*at].c;
         return SM_OK;
     }

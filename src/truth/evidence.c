@@ -106,23 +106,22 @@ static double rank_of(const sm_evidence_question *q, const sm_evidence_near *n, 
  * times as strong, say nothing of it. */
 #define NEAR 2.3
 #define SAYS_NOTHING 10.0 /* further than all that does */
-enum { MACHINES = 128 };  /* of more the last are looked at again and again */
 typedef struct machine {
     const char *name;
-    bool same, same_constants, near;
+    bool same, same_constants, near, asked_own;
     double far;
 } machine;
 static machine machine_of(const char *name, const sm_chip *asked, const sm_calibration *its) {
     machine m = {.name = name, .same = strcmp(name, asked->name) == 0, .far = 0.3};
+    m.asked_own = sm_calibration_is_own(its, asked);
     const sm_chip *chip = sm_chip_find(name, strlen(name));
     double peak =
         chip ? ratio(chip->flops_per_s[SM_BF16].value, asked->flops_per_s[SM_BF16].value) : 0.0;
     double memory =
         chip ? ratio(chip->memory_bytes_per_s.value, asked->memory_bytes_per_s.value) : 0.0;
     m.near = chip && chip->fabric == asked->fabric && fmax(peak, memory) < NEAR;
-    m.same_constants =
-        m.same || (chip && sm_calibration_of(chip) == its && sm_calibration_is_own(its, chip) &&
-                   sm_calibration_is_own(its, asked));
+    m.same_constants = m.same || (chip && sm_calibration_of(chip) == its &&
+                                  sm_calibration_is_own(its, chip) && m.asked_own);
     if (m.same) m.far = 0.0;
     else if (chip)
         m.far = (m.same_constants ? 0.001 : 0.01) + 0.02 * (peak + memory) +
@@ -162,7 +161,9 @@ static double look(const sm_evidence_question *q, const sm_evidence_apart *a, do
     if (is_other_layout(n->of->range, layout)) add_beyond(n, "layout");
     double sizes = n->beyond[0] ? a->sizes : 0.0;
     double model = n->same_model ? 0.0 : model_apart(q, params, a, n, &other_kind);
-    double chips = n->same_constants ? 0.0 : a->chip;
+    /* Beside constants of its own, this model elsewhere says no less than other models here. */
+    double chips = on->asked_own && n->same_model ? fmin(a->chip, a->model) : a->chip;
+    if (n->same_constants) chips = 0.0;
     double software = n->same_software ? 0.0 : a->software;
     double more = sqrt(model * model + sizes * sizes + chips * chips + software * software);
     /* Of few rows the median says little: they count beside as many that say what is usual. */
