@@ -6,8 +6,8 @@ sm_status seen_shape_of(const sm_model *model, sm_arena *arena, seen_shape *out,
     const sm_text_lines *l;
     double square = 1, rows = 0, word = -1;
     *out = (seen_shape){.model = model->name, .row = 1};
-    sm_status status = sm_program_lines(model, SM_PIECE_EMBEDDING, 0, 1,
-                                        &(sm_rules){.decode = true}, true, arena, &l, err);
+    sm_status status =
+        sm_program_lines(model, model->kinds, 0, &(sm_rules){.decode = true}, arena, &l, err);
     if (!status) out->source = sm_program_source(l);
     if (!out->source || l->input < 0 || l->array[l->input].role == SM_TEXT_IDS) return status;
     out->places = (size_t)l->dim[l->array[l->input].dim[1]].size;
