@@ -10,127 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "model_of.h"
-#include "reference_slope.h"
+#include "read_all.h"
+#include "recorded_answers.h"
 #include "sanitized.h"
-#include "scalemodel/run_generate.h"
+#include "scalemodel/train.h"
 #include "train_checkpoint.h"
-
-enum { MOST_IDS = 64, WORDS = 256, MOST_ROOM = 64, MOST_MODELS = 128 };
-enum { TRAINED = 19 };
-
-/* What a model of two stacks writes once it has read so many of the words. */
-enum { WRITTEN = 2 };
-typedef struct written {
-    size_t read, n, logits;
-    int32_t text[MOST_IDS];
-    double logit[WORDS];
-} written;
-
-/* What a model that chooses no words makes of the first and the last of so many words. */
-enum { WIDEST = 16 };
-typedef struct states {
-    size_t read, width;
-    double row[2][WIDEST];
-} states;
-
-typedef struct answers {
-    const char *name;
-    written written[WRITTEN];
-    states told[WRITTEN];
-    size_t tells;  /* of them */
-    size_t writes; /* of them */
-    sm_model model;
-    size_t seen; /* rows of pictures among the ids */
-    int32_t amid[MOST_IDS], amid_text[MOST_IDS];
-    size_t amid_n;
-    size_t n, tensors, logits, texts, tokens, source; /* texts 0: none follows from the model */
-    int32_t ids[MOST_IDS];
-    double loss, trained, slope, logit[WORDS];
-    int32_t text[MOST_IDS];
-    sm_safetensors file;
-    /* made by a plan */
-    sm_train_setup setup;
-    double made_loss, made_logit[WORDS], apart;
-    int32_t made[MOST_IDS];
-} answers;
-
-static char path[64], again[72];
-
-static size_t read_list(json_t *list, int32_t *to) {
-    size_t n = json_array_size(list);
-    assert_true(n > 0 && n <= MOST_IDS);
-    for (size_t i = 0; i < n; i++) to[i] = (int32_t)json_integer_value(json_array_get(list, i));
-    return n;
-}
-
-/* The word for a row of a picture becomes the number of the row. */
-static void number_rows(const answers *a, int32_t *ids, size_t n) {
-    enum { PICTURE = 255 };
-    int row = a->model.V;
-    for (size_t i = 0; a->seen && i < n; i++)
-        if (ids[i] == PICTURE) ids[i] = row++;
-}
-
-static void read_answers(const char *name, bool bare, answers *a) {
-    char file[256];
-    sm_error err = {.status = SM_OK};
-    snprintf(file, sizeof file, "tests/reference/%.100s", name);
-    json_t *told = json_load_file(file, 0, NULL);
-    if (!told) fail_msg("%s is no JSON", file);
-    char *config = json_dumps(json_object_get(told, "config"), 0);
-    *a = (answers){.name = sm_arena_copy(models_arena(), name, strcspn(name, "."))};
-    a->model = model_of(a->name, sm_arena_copy(models_arena(), config, strlen(config)));
-    a->seen = (size_t)json_integer_value(json_object_get(told, "seen"));
-    if (a->seen)
-        a->model = model_as(a->name, sm_arena_copy(models_arena(), config, strlen(config)),
-                            sm_architecture_word(a->model.architecture, "seeing"));
-    a->n = read_list(json_object_get(told, "ids"), a->ids);
-    if (a->seen) a->amid_n = read_list(json_object_get(told, "amid"), a->amid);
-    if (a->seen) read_list(json_object_get(told, "amid_greedy"), a->amid_text);
-    number_rows(a, a->ids, a->n);
-    number_rows(a, a->amid, a->amid_n);
-    json_t *tokens = json_object_get(told, "tokens"), *greedy = json_object_get(told, "greedy");
-    a->texts = greedy ? read_list(greedy, a->text) : 0;
-    a->tokens = tokens ? (size_t)json_integer_value(tokens) : TRAINED;
-    a->source = (size_t)json_integer_value(json_object_get(told, "source"));
-    a->loss = json_number_value(json_object_get(told, "loss"));
-    a->trained = json_number_value(json_object_get(told, "trained"));
-    a->slope = json_number_value(json_object_get(told, "slope"));
-    json_t *logits = json_object_get(told, "logits");
-    a->logits = json_array_size(logits);
-    for (size_t i = 0; i < a->logits; i++)
-        a->logit[i] = json_number_value(json_array_get(logits, i));
-    json_t *texts = json_object_get(told, "written");
-    a->writes = json_array_size(texts);
-    assert_true(a->writes <= WRITTEN);
-    for (size_t i = 0; i < a->writes; i++) {
-        json_t *one = json_array_get(texts, i), *scores = json_object_get(one, "logits");
-        written *w = &a->written[i];
-        w->read = (size_t)json_integer_value(json_object_get(one, "read"));
-        w->n = read_list(json_object_get(one, "text"), w->text);
-        w->logits = json_array_size(scores);
-        for (size_t k = 0; k < w->logits; k++)
-            w->logit[k] = json_number_value(json_array_get(scores, k));
-    }
-    json_t *rows = json_object_get(told, "told");
-    a->tells = json_array_size(rows);
-    for (size_t i = 0; i < a->tells; i++) {
-        json_t *one = json_array_get(rows, i), *numbers = json_object_get(one, "rows");
-        states *s = &a->told[i];
-        s->read = (size_t)json_integer_value(json_object_get(one, "read"));
-        s->width = json_array_size(json_array_get(numbers, 0));
-        assert_true(s->width <= WIDEST);
-        for (size_t k = 0; k < 2 * s->width; k++)
-            s->row[k / s->width][k % s->width] = json_number_value(
-                json_array_get(json_array_get(numbers, k / s->width), k % s->width));
-    }
-    const char *base = bare ? sm_architecture_word(a->model.architecture, "hf.base") : NULL;
-    write_tensors(json_object_get(told, "tensors"), base ? base : "", "", path);
-    if (sm_io_safetensors_read(path, models_arena(), &a->file, &err)) fail_msg("%s", err.sentence);
-    free(config);
-    json_decref(told);
-}
+enum { MOST_MODELS = 128 };
 
 static double loss_of(const float *score, size_t word) {
     double sum = 0;
@@ -149,7 +34,7 @@ static sm_status ask(answers *a, sm_generator *g, sm_error *err) {
     float *scores = sm_malloc(size.sequences * a->n * WORDS * sizeof *scores);
     sm_status status = scores ? SM_OK : sm_fail_memory(err);
     for (size_t s = 0; s < size.sequences; s++) count[s] = size.source;
-    if (!status && a->seen) status = sm_generator_read(g, token, count, &r, err);
+    if (!status && a->seen) status = read_all(g, token, count, &r, err);
     for (int k = 0; a->seen && k < SM_COLLECTIVE_COUNT; k++)
         a->apart += fabs(r.bytes_predicted[k] - r.bytes_counted[k]);
     for (size_t at = 0; !status && at <= a->texts; at++, rows = 1) {
@@ -258,9 +143,9 @@ static sm_status write_behind(answers *a, sm_generator *g, outcome *to, sm_error
     if (sm_generator_feed(g, &(sm_generator_pass){1, token, ones, false}, scores, NULL, NULL) !=
         SM_BAD_INPUT)
         return sm_fail(err, SM_INTERNAL, "fed before anything was read");
-    if (sm_generator_read(g, token, odd, NULL, NULL) != SM_BAD_INPUT)
+    if (read_all(g, token, odd, NULL, NULL) != SM_BAD_INPUT)
         return sm_fail(err, SM_INTERNAL, "read beyond what there is");
-    sm_status status = sm_generator_read(g, token, count, &r, err);
+    sm_status status = read_all(g, token, count, &r, err);
     for (size_t at = 0; !status && at < a->written[0].n; at++) {
         for (int k = 0; k < SM_COLLECTIVE_COUNT; k++)
             a->apart += fabs(r.bytes_predicted[k] - r.bytes_counted[k]);
@@ -357,26 +242,50 @@ static int hold_texts(answers *a, size_t texts, int tokens, sm_rank_body body) {
 
 /* ---- in pages, as an engine serves ---- */
 
-enum { SERVED = 2, PAGE = 4, AT_ONCE = 3 };
+enum { SERVED = 2, PAGE = 4, AT_ONCE = 3, MOST_SEEN = 2 };
+
+/* Pictures in the places of the slots, which are the sequences from the last to the first. */
+static sm_status look(answers *a, sm_generator *g, size_t pictures, sm_error *err) {
+    size_t count[SERVED * MOST_SEEN], place[SERVED * MOST_SEEN], n = SERVED * pictures;
+    sm_generator_result r;
+    for (size_t i = 0; i < n; i++) {
+        count[i] = sm_generator_size_of(g).source;
+        place[i] = (SERVED - 1 - i / pictures) * pictures + i % pictures;
+    }
+    const sm_generator_source source = {.rows = n, .count = count, .place = place};
+    sm_status status = sm_generator_read(g, &source, &r, err);
+    for (int k = 0; !status && k < SM_COLLECTIVE_COUNT; k++)
+        if (r.bytes_counted[k] != r.bytes_predicted[k])
+            status = sm_fail(err, SM_INTERNAL, "%g bytes of collective %d", r.bytes_counted[k], k);
+    return status;
+}
 
 /* Two sequences of the same words, a few at a time and side by side, in pages out of order: what
- * windows, chunks and slopes see goes across them. */
+ * windows, chunks and slopes see goes across them. The second sees other pictures. */
 static sm_status serve_words(answers *a, sm_generator *g, sm_error *err) {
+    const sm_generator_size size = sm_generator_size_of(g);
+    const size_t most = size.whole ? a->n : AT_ONCE;
     float scores[SERVED * WORDS];
-    int32_t page[SERVED * AT_ONCE][MOST_IDS / PAGE], token[SERVED * AT_ONCE], text[MOST_IDS];
-    size_t count[SERVED * AT_ONCE], position[SERVED * AT_ONCE], slot[SERVED * AT_ONCE];
-    size_t score[SERVED], length = a->n, cached = 0;
-    sm_status status = SM_OK;
-    assert_true(a->n + a->texts <= MOST_IDS);
+    int32_t page[SERVED * MOST_IDS][MOST_IDS / PAGE];
+    int32_t token[SERVED * MOST_IDS], text[MOST_IDS];
+    size_t count[SERVED * MOST_IDS], position[SERVED * MOST_IDS], slot[SERVED * MOST_IDS];
+    size_t begun[SERVED * MOST_IDS * MOST_SEEN], score[SERVED], length = a->n, cached = 0;
+    assert_true(a->n + a->texts <= MOST_IDS && size.pictures <= MOST_SEEN);
     memcpy(text, a->ids, a->n * sizeof *text);
+    sm_status status = size.rows ? look(a, g, size.pictures, err) : SM_OK;
     while (!status && length < a->n + a->texts) {
-        size_t some = length - cached < AT_ONCE ? length - cached : AT_ONCE;
+        size_t some = length - cached < most ? length - cached : most;
         for (size_t r = 0; r < SERVED * some; r++) {
             size_t s = r / some;
             position[r] = cached + r % some;
             token[r] = text[position[r]];
             count[r] = 1;
-            slot[r] = s;
+            slot[r] = SERVED - 1 - s;
+            for (size_t i = 0; size.rows && i < a->n; i++) {
+                int row = a->ids[i] - a->model.V;
+                if (row >= 0 && (size_t)row % size.rows == 0)
+                    begun[r * size.pictures + (size_t)row / size.rows] = i;
+            }
             score[s] = r;
             for (size_t i = 0; i < MOST_IDS / PAGE; i++)
                 page[r][i] = (int32_t)((7 * (SERVED * i + s) + 3) % (SERVED * MOST_IDS / PAGE));
@@ -388,13 +297,14 @@ static sm_status serve_words(answers *a, sm_generator *g, sm_error *err) {
                                         .count = count,
                                         .position = position,
                                         .slot = slot,
+                                        .begun = begun,
                                         .page = page[0],
                                         .score = score};
         status = sm_generator_step(g, &rows, scores, NULL, err);
         cached += some;
         if (status || cached < length) continue;
         text[length++] = (int32_t)sm_draw_best(scores, WORDS);
-        if ((int32_t)sm_draw_best(scores + WORDS, WORDS) != text[length - 1])
+        if (!size.rows && (int32_t)sm_draw_best(scores + WORDS, WORDS) != text[length - 1])
             return sm_fail(err, SM_INTERNAL, "two sequences of the same words differ");
     }
     memcpy(a->made, text + a->n, a->texts * sizeof *text);
@@ -424,6 +334,7 @@ static int hold_served(answers *a, int context, int tensor) {
     sm_status status = sm_run_threads(context * tensor, serve, a, &err);
     if (!status && memcmp(a->made, a->text, a->texts * sizeof *a->made) == 0) return 0;
     if (status && strstr(err.sentence, "tensor would cut")) return 0;
+    if (status && strstr(err.sentence, "T=17 does not divide")) return 0; /* patches and a class */
     print_message("%s served in pages on %d ranks: %s\n", a->name, context * tensor,
                   status ? err.sentence : "other words");
     return 1;
@@ -544,13 +455,42 @@ static sm_status train(sm_communicator *world, void *context, sm_error *err) {
     return status;
 }
 
+/* The tower, and who reads of it, on the first of two stages. */
+static sm_status part(const answers *a, sm_schedule schedule, sm_train_setup *setup,
+                      sm_error *err) {
+    sm_plan plan;
+    int first = 0;
+    sm_plan_defaults(&plan);
+    plan.pipeline = 2;
+    plan.schedule = schedule;
+    sm_status status = sm_program_first_stage(&a->model, &first, err);
+    if (!status && sm_program_parts(&a->model, first - 1, NULL) != SM_BAD_INPUT)
+        status = sm_fail(err, SM_INTERNAL, "parted where others read");
+    snprintf(plan.layout, sizeof plan.layout, "%d.%d", first, a->model.L - first);
+    sm_train_line line;
+    if (!status)
+        status = sm_train_line_of(&plan, a->model.L, sm_train_setup_microbatches(setup),
+                                  models_arena(), &line, err);
+    if (status) return status;
+    setup->stages = line.stages;
+    setup->chunks = line.chunks;
+    setup->chunk = line.chunk;
+    setup->actions = line.actions;
+    setup->action = line.action;
+    return SM_OK;
+}
+
 static int hold_plans(const answers *a) {
     static const struct plan {
         sm_program_axis axis, other;
         int zero;
-    } plans[] = {{SM_AXIS_DATA, SM_AXIS_DATA, 0},
-                 {SM_AXIS_TENSOR, SM_AXIS_FSDP, 0},
-                 {SM_AXIS_CONTEXT, SM_AXIS_DATA, 2}};
+        bool parted;
+        sm_schedule schedule;
+    } plans[] = {{SM_AXIS_DATA, SM_AXIS_DATA, 0, false, SM_SCHEDULE_1F1B},
+                 {SM_AXIS_TENSOR, SM_AXIS_FSDP, 0, false, SM_SCHEDULE_1F1B},
+                 {SM_AXIS_CONTEXT, SM_AXIS_DATA, 2, false, SM_SCHEDULE_1F1B},
+                 {SM_AXIS_TENSOR, SM_AXIS_TENSOR, 1, true, SM_SCHEDULE_1F1B},
+                 {SM_AXIS_DATA, SM_AXIS_DATA, 2, true, SM_SCHEDULE_ZB_H1}};
     unsigned char text[TEXT];
     sm_error err = {.status = SM_OK};
     planned one = {.setup = NULL};
@@ -563,8 +503,9 @@ static int hold_plans(const answers *a) {
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         sm_train_setup setup = a->setup;
         planned p = {.setup = &setup};
+        if (plans[i].parted && !a->seen) continue;
         setup.tokens = a->source ? (int)a->tokens : TRAINED - TRAINED % 2;
-        setup.sequences = 2;
+        setup.sequences = 4;
         setup.optimizer = SM_TRAIN_ADAM;
         setup.data = text;
         setup.data_bytes = sizeof text;
@@ -573,7 +514,8 @@ static int hold_plans(const answers *a) {
             setup.degree[plans[i].axis] = setup.degree[plans[i].other] = 2;
             setup.zero = plans[i].zero;
         }
-        if (sm_run_threads(sm_train_setup_ranks(&setup), train, &p, &err)) {
+        sm_status status = plans[i].parted ? part(a, plans[i].schedule, &setup, &err) : SM_OK;
+        if (status || sm_run_threads(sm_train_setup_ranks(&setup), train, &p, &err)) {
             if (setup.degree[SM_AXIS_CONTEXT] > 1 && (strstr(err.sentence, "context would cut") ||
                                                       strstr(err.sentence, "does not divide")))
                 continue;
@@ -716,7 +658,8 @@ static void pictures_are_seen_as_by_the_reference(void **state) {
         read_answers(file, false, &a);
         assert_true(a.seen > 0);
         wrong += hold(&a, "one rank", 1, 1) + hold(&a, "four ranks", 2, 2) + hold_slope(&a) +
-                 hold_amid(&a) + hold_plans(&a);
+                 hold_amid(&a) + hold_plans(&a) + hold_served(&a, 1, 1);
+        if (!SANITIZED) wrong += hold_served(&a, 2, 1) + hold_served(&a, 1, 2);
         free(name[i]);
     }
     assert_true(models > 0);

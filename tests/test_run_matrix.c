@@ -10,6 +10,7 @@
 
 #include "drawn_plans.h"
 #include "model_of.h"
+#include "read_all.h"
 #include "run_train.h"
 #include "serving_model.h"
 #include "train_plans.h"
@@ -224,7 +225,7 @@ static sm_status ask(sm_generator *g, scores *to, double *apart, sm_error *err) 
             count[s] = size.listens ? size.source : 1 + s % size.source;
             for (size_t i = 0; i < size.source; i++) token[s * size.source + i] = word_of(s, i);
         }
-        status = sm_generator_read(g, token, count, &r, err);
+        status = read_all(g, token, count, &r, err);
         rows = 1;
     }
     for (size_t at = 0; !status && at <= BEHIND; at++, rows = 1) {

@@ -171,14 +171,29 @@ enum {
     SM_COMPLETION_STOP_BYTES = 64,
     SM_COMPLETION_STOP_WORDS = 64
 };
+/* Words that stand for pictures: row r of the k-th of a prompt has vocabulary + k x rows + r. */
+typedef struct sm_picture_words {
+    int vocabulary;
+    int32_t word; /* what stands for a picture, or for each of its rows, in a prompt; -1: none */
+    size_t rows;  /* of a picture */
+} sm_picture_words;
+/* The words of a prompt with those of its pictures: where `word` is, or, without it, first. NULL
+ * `words`: nothing but pictures. *out lives in the arena. SM_BAD_INPUT when `word` stands there
+ * another number of times. */
+sm_status sm_pictures_place(const sm_picture_words *p, size_t pictures, const int32_t *words,
+                            size_t n, sm_arena *arena, int32_t **out, size_t *made, sm_error *err);
 typedef struct sm_completion_limits {
     const char *model;  /* the one that is served */
     size_t most_tokens; /* of a prompt and its completion, at least 2 */
     int vocabulary;
+    size_t pictures; /* of a prompt; 0: the model sees none */
+    sm_picture_words seen;
 } sm_completion_limits;
 typedef struct sm_completion {
     bool bytes; /* the prompt was a text, whose bytes are words; else numbers of words */
-    int32_t *prompt;
+    size_t pictures;
+    sm_source *picture; /* a file of safetensors each */
+    int32_t *prompt;    /* with the words of pictures */
     size_t prompt_tokens;
     size_t most;        /* tokens of the completion; prompt and it are within limits */
     double temperature; /* 0: the best word each time */
@@ -202,6 +217,7 @@ typedef struct sm_safetensor {
     size_t shape[SM_SAFETENSOR_RANK];
     const float *data; /* to be written; NULL in what was read, which lies */
     const char *path;  /* in this file */
+    const char *held;  /* or, not NULL, in these bytes */
     uint64_t at;       /* from this byte on, */
     uint64_t bytes;    /* so many */
     sm_dtype type; /* fp32, fp16, bf16, fp8 (e4m3), int8; SM_DTYPE_COUNT: one that is not read */
@@ -220,6 +236,9 @@ typedef struct sm_safetensors {
  * model.safetensors. SM_BAD_INPUT says what is cut short, misplaced, missing, or of another
  * step. */
 sm_status sm_io_safetensors_read(const char *path, sm_arena *arena, sm_safetensors *out,
+                                 sm_error *err);
+/* The same of a file that is held in memory, where it must stay while its tensors are read. */
+sm_status sm_io_safetensors_held(const sm_source *file, sm_arena *arena, sm_safetensors *out,
                                  sm_error *err);
 /* The tensor of this name, by binary search. NULL if absent. */
 const sm_safetensor *sm_safetensors_find(const sm_safetensors *file, const char *name);

@@ -307,6 +307,11 @@ enum { /* operators of a line and their arguments, experts, lines and states of 
 bool sm_model_reads(const sm_model *model);
 /* Does its last piece make one of all positions, which is left out of what is told? */
 bool sm_model_pools(const sm_model *model);
+/* Layers that the first stage of a pipeline has at least: what a stack or a layer makes and others
+ * than the next layer read is there alone. */
+sm_status sm_program_first_stage(const sm_model *model, int *layers, sm_error *err);
+/* Are so many enough for it? SM_BAD_INPUT says how many would be. */
+sm_status sm_program_parts(const sm_model *model, int layers, sm_error *err);
 /* The rules of serving that a pass of the runtime goes by: a query of each sequence, or so many
  * positions of a model that reads. */
 sm_rules sm_rules_of_pass(const sm_model *model, int tokens);

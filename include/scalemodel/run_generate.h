@@ -29,11 +29,16 @@ void sm_generator_free(sm_generator *g);
 
 typedef struct sm_generator_size {
     size_t sequences, room, vocabulary; /* room: positions of a sequence's cache */
-    bool writes;   /* the vocabulary is of words to choose from; false: of each position so many
-                      numbers are told, states or scores of other kinds (sm_generator_states) */
-    bool scans;    /* it holds states, which are not rewound: nothing can be drafted for it */
-    size_t source; /* positions that the first of two stacks reads, at most; 0: one stack */
-    bool listens;  /* these are no words, but what is given (sm_train_setup) */
+    bool writes;     /* the vocabulary is of words to choose from; false: of each position so many
+                        numbers are told, states or scores of other kinds (sm_generator_states) */
+    bool scans;      /* it holds states, which are not rewound: nothing can be drafted for it */
+    size_t source;   /* positions that the first of two stacks reads, at most; 0: one stack */
+    bool listens;    /* these are no words, but numbers that are given */
+    size_t numbers;  /* of these, for a sequence or a picture */
+    size_t pictures; /* that a sequence may have; 1 of what sees none */
+    size_t rows; /* of a picture: row r of the k-th of a sequence has the word V + k x rows + r; 0:
+                    it sees none */
+    bool whole;  /* rows of a picture see each other: one pass has all of them */
 } sm_generator_size;
 /* The sizes that the generator was made for. */
 sm_generator_size sm_generator_size_of(const sm_generator *g);
@@ -56,13 +61,23 @@ typedef struct sm_generator_result {
     double bytes_predicted[SM_COLLECTIVE_COUNT], bytes_counted[SM_COLLECTIVE_COUNT];
     double collective_s[SM_COLLECTIVE_COUNT];
 } sm_generator_result;
-/* Of a model of two stacks: the texts that the first reads, before anything is fed. token:
- * [sequences, source] (sm_generator_size), of which count[i] of a sequence are meant, at least one,
- * and the rest, words too, pad; of a model that listens all, and token is not read. What the other
- * stack attends to is kept with the sequence, whose cache is empty then. result may be NULL.
- * SM_BAD_INPUT when there is one stack, a text is too long, or a token is none of the vocabulary.
- */
-sm_status sm_generator_read(sm_generator *g, const int32_t *token, const size_t *count,
+/* Of a model of two stacks: what the first reads of some sequences before anything of it is fed.
+ * Row i of group k is row k x rows + i. */
+typedef struct sm_generator_source {
+    size_t rows;          /* of each group */
+    const int32_t *token; /* [groups x rows, source] (sm_generator_size); of a model that listens
+                             not read */
+    const float *given;   /* of one that listens, [groups x rows, positions, channels]; NULL: drawn
+                             from the seed */
+    const size_t *count;  /* [groups x rows]: positions that are meant, the others pad; of what is
+                             listened to all; 0: the row pads */
+    const size_t *place;  /* [groups x rows]: where what the other stack attends to is kept, within
+                             the group: in the slot of its sequence, of pictures in `pictures` x
+                             slot + number of the picture */
+} sm_generator_source;
+/* result may be NULL. SM_BAD_INPUT when there is one stack, a text is too long, or a token is none
+ * of the vocabulary. Programs of each number of rows are kept (sm_generator_prepare). */
+sm_status sm_generator_read(sm_generator *g, const sm_generator_source *source,
                             sm_generator_result *result, sm_error *err);
 /* Tokens are put behind those cached. scores: [sequences, queries (each) or 1, V], of which this
  * rank fills its own sequences; each == false and count 0: anything. result may be NULL.
@@ -71,9 +86,10 @@ sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, floa
                             sm_generator_result *result, sm_error *err);
 /* Of a model that chooses no words what it makes of each position: states, [sequences, queries,
  * vocabulary], filled on every rank; each is set. What sees both ways is read whole: queries is the
- * source. Else as sm_generator_feed, with its errors. */
-sm_status sm_generator_states(sm_generator *g, const sm_generator_pass *pass, float *states,
-                              sm_generator_result *result, sm_error *err);
+ * source, given what it listens to (sm_generator_source). Else as sm_generator_feed, with its
+ * errors. */
+sm_status sm_generator_states(sm_generator *g, const sm_generator_pass *pass, const float *given,
+                              float *states, sm_generator_result *result, sm_error *err);
 /* A pass of tokens of any sequences, a row for each; those of one sequence in their order, behind
  * what it has cached. Row i of group k is row k x rows + i. */
 typedef struct sm_generator_rows {
@@ -83,6 +99,8 @@ typedef struct sm_generator_rows {
     const size_t *position;     /* [groups x rows]: of the token in its sequence; at 0 a state is
                                    new */
     const size_t *slot;         /* [groups x rows]: of the sequence, within its group */
+    const size_t *begun;        /* [groups x rows, pictures]: where in its sequence each picture
+                                   does; SIZE_MAX: there is none. NULL of a model without */
     const int32_t *page;        /* [groups x rows, table]: of its sequence, within its group; those
                                    up to its position are read */
     const size_t *score;        /* [groups x scored]: rows, within their group, whose scores are
@@ -139,9 +157,11 @@ typedef struct sm_generate_job {
     size_t tokens;        /* to be generated behind each prompt */
     double temperature;   /* 0: the best word each time */
     uint64_t seed;
-    /* What each sequence reads first, of a model of two stacks, and how many tokens that is. */
+    /* What each sequence reads first, of a model of two stacks, and how many tokens that is; of one
+     * that sees, how many pictures. */
     const int32_t *const *source;
     const size_t *read;
+    const float *given; /* what it listens to, one sequence, or picture, behind the other */
 } sm_generate_job;
 typedef struct sm_generate_phase {
     double passes, seconds;

@@ -68,9 +68,8 @@ typedef struct sm_train_setup {
     bool undrawn;              /* weights begin at 0: a checkpoint is read over them */
     const unsigned char *data; /* text as bytes, at least tokens + 2 of them */
     size_t data_bytes;
-    /* What a model is given beside words (Whisper: frames of a spectrum), for each sequence of a
-     * batch, [positions, channels]: the same in every step; NULL: drawn from the seed. */
-    const float *given;
+    int pictures; /* of a generator whose model sees: that a sequence may have; 0: as the config
+                     says */
     /* In place of the text, preferences (DPO, Rafailov et al., arXiv 2305.18290, eq. 7): sequences
      * 2i and 2i + 1 of a batch are the answers to the next pair, padded behind, both in one
      * microbatch. Loss: the mean over pairs of -log sigmoid(beta (log p/p' of the first - that of

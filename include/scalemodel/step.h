@@ -257,10 +257,12 @@ typedef struct sm_stage {
     bool offloads;    /* what layers keep for their backward pass */
     bool pools;       /* what is read ends before the last piece (sm_model_pools) */
     /* from here on set by sm_stage_new */
-    bool tied;        /* the head reads a copy of the embedding */
+    bool tied;        /* the head reads a copy of the embedding, which is the piece */
+    int embedding;    /* of this number */
     int model_layers; /* L */
-    /* what a stack has made and layers of another read, of the microbatch at hand; its gradient */
-    sm_local_block lent, lent_gradient;
+    /* what a stack has made and layers of another read, of each microbatch; its gradient, of the
+     * one at hand */
+    sm_local_block *lent, lent_gradient;
     int layers;            /* of this stage, */
     sm_step_layer *layer;  /* in model order */
     sm_pass_saved **saved; /* [layer * microbatches + microbatch]; NULL: nothing is */

@@ -108,7 +108,7 @@ size_t sm_group_row(const sm_stage *s, const sm_step_layer *layer, int group) {
 }
 
 static bool is_joined(const sm_stage *s, const sm_step_layer *layer, int tensor) {
-    bool end = layer->number == -1 || layer->number == s->model_layers;
+    bool end = layer->number == s->embedding || layer->number == s->model_layers;
     return s->copies == 2 ||
            (sm_stage_tie_parted(s) && end && tensor == sm_task_list_matrix(layer->list));
 }

@@ -284,3 +284,43 @@ sm_status sm_program_runs(const sm_model *model, int tokens, bool serving, sm_er
     sm_arena_free(arena);
     return status;
 }
+
+static bool reads_another(const sm_text_lines *l) {
+    for (int i = 0; i < l->arrays; i++)
+        if (l->array[i].piece >= 0 && l->array[i].role == SM_TEXT_ACTIVATION) return true;
+    return false;
+}
+
+sm_status sm_program_first_stage(const sm_model *model, int *layers, sm_error *err) {
+    sm_arena *arena = sm_arena_new();
+    sm_status status = arena ? SM_OK : sm_fail_memory(err);
+    int least = 0;
+    for (int i = 1; i < model->outside - 1; i++)
+        if (model->out[i].before < model->L && model->out[i].before >= least)
+            least = model->out[i].before + 1;
+    for (int k = 0; !status && k < model->kinds; k++) {
+        const sm_text_lines *l;
+        status = sm_program_lines(model, k, 1, &(sm_rules){.decode = false}, arena, &l, err);
+        for (int i = least; !status && i < model->L && reads_another(l); i++)
+            if (model->layer[i] == k) least = i + 1;
+    }
+    sm_arena_free(arena);
+    *layers = least;
+    return status;
+}
+
+sm_status sm_program_parts(const sm_model *model, int layers, sm_error *err) {
+    int least;
+    sm_status status = sm_program_first_stage(model, &least, err);
+    if (status || layers >= least) return status;
+    if (least == model->L)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "layers of %s, to the last one, read what another stack or an earlier layer "
+                       "made: it runs on one stage, pipeline=1",
+                       model->name);
+    return sm_fail(
+        err, SM_BAD_INPUT,
+        "layers of %s read what another stack or an earlier layer made: the first stage of "
+        "a pipeline has at least %d of its %d layers, as in layout=%d.%d",
+        model->name, least, model->L, least, model->L - least);
+}

@@ -15,25 +15,21 @@ static void add_layer(sm_stage *s, const sm_task_list *list, int number, int pie
         .list = list, .number = number, .piece = piece, .chunk = chunk, .lends = SM_MAX_BITS};
 }
 
-/* A layer that reads what an earlier one has made: which that is. */
-static sm_status link_lender(sm_stage *s, const sm_model *model, sm_step_layer *reader,
-                             sm_error *err) {
+/* A layer that reads what an earlier one of its chunk has made: which that is. */
+static void link_lender(sm_stage *s, const sm_model *model, sm_step_layer *reader) {
     const sm_program *b = reader->list->program;
     const sm_tensor *read = b->lent < 0 ? NULL : &b->tensor[b->lent];
     const sm_model_piece *piece;
     int number = -1;
     sm_architecture_pieces(model->architecture, &piece);
-    if (!read || read->there < 0) return SM_OK;
+    if (!read || read->there < 0) return;
     for (int i = 0; i <= read->of; i++) number += piece[i].layer >= 0 && !piece[i].apart;
-    for (sm_step_layer *l = s->layer; l < reader; l++)
-        if (piece[read->of].layer < 0 ? l->piece == read->of : l->number == number)
-            reader->lender = l;
-    if (s->chunks || !reader->lender)
-        return sm_fail(err, SM_BAD_INPUT,
-                       "layers of %s read %s of an earlier one, which no pipeline passes on",
-                       model->name, read->name);
+    for (sm_step_layer *l = s->layer; l < reader; l++) {
+        bool lends = piece[read->of].layer < 0 ? l->piece == read->of : l->number == number;
+        if (lends && l->chunk == reader->chunk) reader->lender = l;
+    }
+    assert(reader->lender); /* sm_program_parts */
     reader->lender->lends = reader->lender->list->program->tensor_of[read->there];
-    return SM_OK;
 }
 
 /* The pieces that stand before layer `at` but for embedding and head. */
@@ -63,20 +59,23 @@ sm_status sm_stage_new(sm_stage *s, const sm_model *model, const sm_task_list *l
     int chunks = sm_stage_model_chunks(s);
     size_t most = (size_t)(model->L + model->outside) * (size_t)s->copies;
     s->tied = model->tied;
+    s->embedding = -1;
+    for (int i = 1; i < model->outside - 1; i++)
+        if (!list[model->kinds + i].program->still && model->out[i].before < model->L)
+            s->embedding = model->L + i; /* of the last stack, that has the head */
     s->model_layers = model->L;
     s->room = 2 * (s->chunks + 1) * s->microbatches;
     s->layer = sm_calloc(most, sizeof *s->layer);
     s->saved = sm_calloc(most * (size_t)s->microbatches, sizeof *s->saved);
     s->message = sm_calloc((size_t)s->room, sizeof *s->message);
-    if (!s->layer || !s->saved || !s->message) return sm_fail_memory(err);
+    s->lent = sm_calloc((size_t)s->microbatches, sizeof *s->lent);
+    if (!s->layer || !s->saved || !s->message || !s->lent) return sm_fail_memory(err);
     for (int i = 0; i < chunks * s->copies; i++) { /* in model order, whichever copy has it */
         int c = i % s->copies * chunks + i / s->copies;
         if (chunk[c].stage == s->number) add_chunk(s, model, list, c, &chunk[c]);
     }
-    sm_status status = SM_OK;
-    for (int i = 0; !status && i < s->layers; i++)
-        status = link_lender(s, model, &s->layer[i], err);
-    return status;
+    for (int i = 0; i < s->layers; i++) link_lender(s, model, &s->layer[i]);
+    return SM_OK;
 }
 
 static void forget_gradients(sm_stage *s) {
@@ -101,9 +100,11 @@ void sm_stage_free(sm_stage *s) {
     sm_free(s->layer);
     sm_free(s->saved);
     sm_free(s->message);
+    sm_free(s->lent);
     s->layer = NULL;
     s->saved = NULL;
     s->message = NULL;
+    s->lent = NULL;
     s->layers = 0;
 }
 
@@ -294,7 +295,8 @@ static sm_status borrow(const sm_stage *s, const sm_step_layer *layer, sm_pass_s
     int lent = layer->list->program->lent;
     const sm_step_layer *by = layer->lender;
     if (lent < 0) return SM_OK;
-    const sm_local_block *from = by ? &(*saved_of(s, by))->value[by->lends] : &s->lent;
+    const sm_local_block *from =
+        by ? &(*saved_of(s, by))->value[by->lends] : &s->lent[s->microbatch];
     sm_status status = check_read(layer, lent, from, &saved->value[lent], err);
     saved->value[lent].data = status ? NULL : from->data;
     return status;
@@ -310,9 +312,9 @@ static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block
     sm_call rows = {.kind = SM_CALL_SELECT, .layer = layer, .out = stream};
     sm_status status = scored ? stage_call(s, &rows, err) : SM_OK;
     if (b->input < 0 && stream->data) { /* another stack begins */
-        s->lent = *stream;
+        s->lent[s->microbatch] = *stream;
         stream->data = NULL;
-        mark(s, &s->lent, SM_TRAIN_MEMORY_ACTIVATIONS);
+        mark(s, &s->lent[s->microbatch], SM_TRAIN_MEMORY_ACTIVATIONS);
     }
     if (!status && (!b->serving || !borrows_once(layer))) status = borrow(s, layer, saved, err);
     if (!status && b->input >= 0 && !stream->data) status = give(s, layer, stream, err);
@@ -372,9 +374,9 @@ static sm_status read_source(sm_stage *s, sm_error *err) {
     sm_status status = SM_OK;
     int last = s->layers - 1 - s->pools;
     for (int i = 0; !status && i <= last; i++)
-        if (reads(&s->layer[i])) status = layer_forward(s, &s->layer[i], &s->lent, err);
+        if (reads(&s->layer[i])) status = layer_forward(s, &s->layer[i], s->lent, err);
     if (!status && reads(&s->layer[s->layers - 1]))
-        status = tell(s, &s->layer[last], NULL, &s->lent, err);
+        status = tell(s, &s->layer[last], NULL, s->lent, err);
     for (int i = 0; !status && i < s->layers; i++)
         if (borrows_once(&s->layer[i])) status = keep_lent(s, &s->layer[i], err);
     return status;
@@ -393,14 +395,16 @@ static sm_status layer_backward(sm_stage *s, sm_step_layer *layer, sm_local_bloc
                                 bool whole, sm_error *err) {
     sm_pass_saved *saved = *saved_of(s, layer);
     assert(saved);
+    sm_local_block *made = &s->lent[s->microbatch];
     int lent = layer->list->program->lent;
     sm_status status = bring_back(s, layer, saved, err);
     if (!status) status = borrow(s, layer, saved, err);
-    if (!status)
-        status = sm_pass_backward(s->actions, layer, saved, stream, &s->lent_gradient, whole, err);
+    if (!status) /* what is lent is there now alone */
+        status = sm_pass_backward(s->actions, layer, saved, stream, &s->lent_gradient,
+                                  whole || lent >= 0, err);
     if (lent >= 0) saved->value[lent].data = NULL;
-    if (!status && layer->list->program->input < 0 && s->lent.data) { /* its stack began here */
-        stage_drop(s, &s->lent);
+    if (!status && layer->list->program->input < 0 && made->data) { /* its stack began here */
+        stage_drop(s, made);
         *stream = s->lent_gradient;
         s->lent_gradient.data = NULL;
     }
@@ -454,7 +458,7 @@ sm_status sm_stage_run(sm_stage *s, const sm_train_action *action, int n, sm_err
     }
     for (int i = 0; i < s->messages; i++) stage_drop(s, &s->message[i].block);
     s->messages = 0;
-    stage_drop(s, &s->lent);
+    for (int m = 0; m < s->microbatches; m++) stage_drop(s, &s->lent[m]);
     stage_drop(s, &s->lent_gradient);
     return status;
 }

@@ -384,16 +384,19 @@ sm_train_software sm_train_runtime_of(const sm_plan *plan) {
     return software;
 }
 
-/* What several layers read of another stack is on one stage, and lies as that made it. */
+/* What layers read of another stack is on the first stage, and lies as that made it. */
 static sm_status keep_stacks(const sm_model *model, sm_plan *plan, sm_error *err) {
     bool parts = sm_plan_given(plan, SM_PLAN_PIPELINE) && plan->pipeline > 1;
-    if (!sm_model_stacked(model)) return SM_OK;
-    if (parts || (sm_plan_given(plan, SM_PLAN_SEQ) && plan->seq))
+    int of[MAX_CHUNKS], chunks = chunk_count(plan);
+    if (parts && chunks <= MAX_CHUNKS) sm_plan_layout_fill(plan, model->L, chunks, of);
+    sm_status status = parts && chunks <= MAX_CHUNKS ? sm_program_parts(model, of[0], err) : SM_OK;
+    if (status || !sm_model_stacked(model)) return status;
+    if (sm_plan_given(plan, SM_PLAN_SEQ) && plan->seq)
         return sm_fail(err, SM_BAD_INPUT,
-                       "%s cannot be run: layers of %s read what another stack made; %s can",
-                       parts ? "pipeline beyond 1" : "seq=on", model->name,
-                       parts ? "pipeline=1" : "seq=off");
-    plan->pipeline = 1;
+                       "seq=on cannot be run: layers of %s read what another stack made; seq=off "
+                       "can",
+                       model->name);
+    if (!parts) plan->pipeline = 1;
     plan->seq = false;
     plan->given |= 1ull << SM_PLAN_PIPELINE | 1ull << SM_PLAN_SEQ;
     return SM_OK;

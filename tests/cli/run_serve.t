@@ -45,7 +45,7 @@ fi
 kill -TERM "$server"
 check "it ends with status 0 and its page when it is told to" "wait $server && grep -q '^0 requests' here.out"
 
-python3 - "$program" "$tests" <<'END'
+python3 - "$program" "$tests" "$root" <<'END'
 import http.client, json, os, re, signal, socket, subprocess, sys, threading, time
 program, n = sys.argv[1], int(sys.argv[2])
 def check(name, holds):
@@ -60,8 +60,8 @@ def generate(prompt):
 wanted = [generate(p) for p in prompts]
 
 class Server:
-    def __init__(self, *options):
-        self.run = subprocess.Popen([program, "run", "serve", "inputs/tiny-llama.json", "--checkpoint", "tiny-llama.safetensors",
+    def __init__(self, *options, model="inputs/tiny-llama"):
+        self.run = subprocess.Popen([program, "run", "serve", model + ".json", "--checkpoint", model[model.rfind("/") + 1:] + ".safetensors",
                                      "--port", "0", "--longest", "128", "--page", "4", *options], stdout=subprocess.PIPE,
                                     stderr=subprocess.PIPE, text=True)
         self.port = int(re.search(r":(\d+)/v1", self.run.stderr.readline())[1])
@@ -186,5 +186,65 @@ served = at_once(s, 3) == wanted
 for t in slow: t.join()
 check("who takes longer over a request than --patience is cut off, others are served", ends == [True] * 3 and served
       and at_once(s, 3) == wanted and s.end()[0] == 0)
+
+# Pictures: each prompt has the words of run generate, alone and beside others, drawn so that what is seen decides.
+import base64, random, struct
+config = json.load(open(os.path.join(sys.argv[3], "tests/reference/seen/qwen3_vl_deep.json")))["config"]
+json.dump(config, open("seeing.json", "w"))
+quiet = {"stdout": subprocess.DEVNULL, "check": True}
+subprocess.run([program, "run", "train", "seeing.json", "--as", "qwen3_vl_seeing", "--data", "seeing.json", "--seq", "48", "--steps", "30",
+                "--rate", "2e-2", "--with", "self", "--checkpoint", "seeing.safetensors"], **quiet)
+def tensor(shape, seed, scale=1):
+    numbers = random.Random(seed)
+    data = b"".join(struct.pack("<f", scale * numbers.uniform(-1, 1)) for _ in range(shape[0] * shape[1]))
+    head = json.dumps({"pixel_values": {"dtype": "F32", "shape": shape, "data_offsets": [0, len(data)]}}).encode()
+    return struct.pack("<Q", len(head)) + head + data
+def encoded(*args): return base64.b64encode(tensor(*args)).decode()
+picture = [encoded([64, 24], i, 1 + 40 * i) for i in range(3)]
+open("one.st", "wb").write(tensor([64, 24], 0))
+open("other.st", "wb").write(tensor([64, 24], 1, 41))
+both = [tensor([64, 24], i, 1 + 40 * i)[-64 * 24 * 4:] for i in (1, 2)]
+head = json.dumps({"pixel_values": {"dtype": "F32", "shape": [128, 24], "data_offsets": [0, 128 * 24 * 4]}}).encode()
+open("both.st", "wb").write(struct.pack("<Q", len(head)) + head + b"".join(both))
+seen = [([0], "one.st", [65, 66, 255, 67]), ([1], "other.st", [65, 66, 255, 67]), ([1, 2], "both.st", [65, 255, 70, 255, 68]),
+        ([0], "one.st", [7, 8, 9]), ([], None, [7, 8, 9])]
+def words_of(features, ids):
+    answer = subprocess.run([program, "run", "generate", "seeing.json", "--checkpoint", "seeing.safetensors", "--ids",
+                             ",".join(map(str, ids)), "--tokens", "10", "--temperature", "1.5", "--seed", "7", "--with", "self", "--json",
+                             *(["--features", features] if features else [])], capture_output=True, text=True)
+    return json.loads(answer.stdout)["texts"][0]["tokens"]
+wanted = [words_of(features, ids) for _, features, ids in seen]
+check("what is seen decides", wanted[0] != wanted[1] and wanted[3] != wanted[4])
+def look(server, i):
+    return server.complete(prompt=seen[i][2], images=[picture[k] for k in seen[i][0]], max_tokens=10, temperature=1.5,
+                           seed=7)["choices"][0]["token_ids"]
+def look_at_once(server, times):
+    answers = {}
+    threads = [threading.Thread(target=lambda i=i: answers.update({i: look(server, i % len(seen))})) for i in range(times)]
+    for t in threads: t.start()
+    for t in threads: t.join()
+    return [answers[i] for i in range(times)]
+for options in (["--with", "threads", "--plan", "tensor=2", "--prefix-cache", "--batch", "3", "--chunk", "7"],
+                ["--with", "threads", "--plan", "data=2", "--cache", "136", "--policy", "continuous"],
+                ["--with", "threads", "--plan", "pipeline=2", "--prefix-cache", "--cache", "132"]):
+    s = Server("--pictures", "2", *options, model="seeing")
+    check("pictures are seen as by run generate: " + " ".join(options[2:]), [look(s, i) for i in range(len(seen))] == wanted
+          and look_at_once(s, 15) == 3 * wanted)
+    if "tensor=2" in options:
+        check("what is no picture is refused", all([
+            refused(400, "this engine sees 2", {"prompt": [1], "images": 3 * picture[:1]}),
+            refused(400, "safetensors in base64", {"prompt": [1], "images": ["!!!!"]}),
+            refused(400, "safetensors in base64", {"prompt": [1], "images": [5]}),
+            refused(400, "does not lie inside the file", {"prompt": [1], "images": [picture[0][:-8]]}),
+            refused(400, "ends before its header", {"prompt": [1], "images": ["AAAA"]}),
+            refused(400, "its 64 patches of 24 numbers", {"prompt": [1], "images": [encoded([2, 24], 0)]}),
+            refused(400, "each of images is one picture", {"prompt": [1], "images": [encoded([128, 24], 0)]}),
+            refused(400, "within -100 and 100", {"prompt": [1], "images": [encoded([64, 24], 0, 1e9)]}),
+            refused(400, "3 times: 1, once for a picture, or 16", {"prompt": [255] * 3, "images": picture[:1]}),
+            refused(400, "with its pictures the prompt has 136 words", {"prompt": [1] * 120, "images": picture[:1]}),
+            refused(400, "a list of pictures", {"prompt": [1], "images": "x"}),
+            refused(413, "16 MiB", b" " * (17 << 20))]))
+    status, page = s.end()
+    check("the bytes were those predicted", status == 0 and "the bytes were those predicted" in page)
 print(f"1..{n}")
 END

@@ -1,6 +1,7 @@
 /* run generate: texts from a checkpoint of run train, on ranks that share sequences, heads,
  * experts, positions and layers as a plan of serving says: the prompts in one pass, then byte by
  * byte, or as a draft model proposes. */
+#include "seen_pictures.h"
 #include "serving_model.h"
 #include <stdlib.h>
 #include <math.h>
@@ -39,10 +40,11 @@ typedef struct generation {
      * writes begins with a word of its config; NULL of others. */
     const int32_t **source;
     size_t *read;
-    const sm_text_lines *hears; /* of its first piece, where that reads no words */
-    size_t pictures;            /* of each prompt */
-    bool tells;                 /* it chooses no words: what it makes of each token is told */
-    float *states;              /* [sequences, each_most, width] */
+    seen_shape shape;   /* of what it hears or sees, */
+    const float *hears; /* which is this */
+    size_t pictures;    /* of a prompt, at most */
+    bool tells;         /* it chooses no words: what it makes of each token is told */
+    float *states;      /* [sequences, each_most, width] */
     size_t each_most, width;
     int depth;
     sm_system system;
@@ -74,7 +76,7 @@ static sm_status read_numbers(generation *g, sm_error *err) {
 /* ---- prompts ---- */
 
 static sm_status add_prompt(generation *g, const int32_t *token, size_t n, sm_error *err) {
-    if (n < 1 || n > GENERATION_MOST_TOKENS)
+    if ((n < 1 && !g->shape.width) || n > GENERATION_MOST_TOKENS)
         return sm_fail(err, SM_BAD_INPUT, "a prompt has from 1 to %d %s", GENERATION_MOST_TOKENS,
                        g->numbers ? "tokens" : "bytes");
     if (g->prompts == MOST_PROMPTS)
@@ -145,156 +147,103 @@ static sm_status read_prompts(generation *g, sm_error *err) {
     return status;
 }
 
-/* What each text is about, as reference classes take it: the one tensor of a file. Of a sound it is
- * [texts, channels, positions], of pictures [texts, colours, side, side] or their patches, [texts x
- * patches, numbers]; `from` is where number k of a position is in it. */
-typedef struct given_features {
-    const sm_safetensor *t;
-    size_t places, width, row; /* row: patches of a side */
-    size_t square;             /* patches come square by square, so many a side */
-} given_features;
-
-static size_t feature_at(const given_features *f, size_t text, size_t place, size_t k) {
-    if (f->t->rank == 2) {
-        size_t q = f->square, row = place / f->row, column = place % f->row,
-               before = row / q * (f->row / q) + column / q;
-        place = (before * q + row % q) * q + column % q;
-        return (text * f->places + place) * f->width + k;
-    }
-    if (f->t->rank == 3) return (text * f->width + k) * f->places + place;
-    size_t side = f->t->shape[3], row = f->row, patch = side / row, colour = k / (patch * patch),
-           at = k % (patch * patch);
-    return ((text * f->t->shape[1] + colour) * side + place / row * patch + at / patch) * side +
-           place % row * patch + at % patch;
-}
-
-/* Texts that it has features of; 0: it is of another shape. */
-static size_t featured(const given_features *f) {
-    const size_t *shape = f->t->shape, one = f->places * f->width, row = f->row;
-    size_t n = 1;
-    for (int d = 0; d < f->t->rank; d++) n *= shape[d];
-    bool square = f->t->rank == 4 && row * row == f->places && shape[2] == shape[3] &&
-                  shape[2] % row == 0 && shape[1] * shape[2] * shape[3] == one;
-    bool fits = square || (f->t->rank == 3 && shape[1] == f->width && shape[2] == f->places) ||
-                (f->t->rank == 2 && shape[1] == f->width && shape[0] % f->places == 0);
-    return fits ? n / one : 0;
-}
-
-static sm_status find_features(const generation *g, const sm_model *m, given_features *f,
-                               size_t *texts, sm_error *err) {
-    const sm_text_array *in = &g->hears->array[g->hears->input];
-    sm_safetensors file;
-    f->places = (size_t)g->hears->dim[in->dim[1]].size;
-    f->width = (size_t)g->hears->dim[in->dim[2]].size;
-    sm_status status = sm_io_safetensors_read(g->given.features, g->call->arena, &file, err);
-    if (status) return status;
-    f->row = 1;
-    while (f->row * f->row < f->places) f->row++;
-    double square = 1;
-    sm_architecture_number(m->architecture, "seen_in_squares", &square);
-    f->square =
-        f->row * f->row == f->places && fmod((double)f->row, square) == 0 ? (size_t)square : 1;
-    f->t = file.tensor;
-    *texts = file.n == 1 ? featured(f) : 0;
-    if (*texts) return SM_OK;
-    return sm_fail(err, SM_BAD_INPUT,
-                   "%.200s is no single tensor of prompts x %zu x %zu, channels and positions that "
-                   "%s hears, nor of pictures as large as its %zu patches of %zu numbers",
-                   g->given.features, f->width, f->places, m->name, f->places, f->width);
-}
-
 /* Texts that pad hear and see nothing. */
-static sm_status take_features(const generation *g, serving_model *m, sm_error *err) {
-    given_features f;
-    size_t texts;
-    sm_status status = find_features(g, &m->model, &f, &texts, err);
-    if (status) return status;
-    if (texts != g->prompts * g->pictures)
+static sm_status take_features(generation *g, const sm_train_setup *setup, sm_error *err) {
+    const size_t one = g->shape.places * g->shape.width, each = g->pictures;
+    sm_safetensors file;
+    size_t texts = 0, at = 0, most = 0;
+    sm_status status = sm_io_safetensors_read(g->given.features, g->call->arena, &file, err);
+    if (!status) status = seen_count(&g->shape, &file, g->given.features, &texts, err);
+    for (size_t i = 0; i < g->prompts; i++) most += g->read ? g->read[i] : 1;
+    if (!status && texts != most)
         return sm_fail(err, SM_BAD_INPUT, "%.200s is about %zu texts, and there are %zu",
-                       g->given.features, texts, g->prompts);
-    const size_t one = f.places * f.width, room = (size_t)m->setup.sequences * g->pictures * one;
-    float *told = sm_arena_array(g->call->arena, texts * one, sizeof *told);
-    float *given = sm_arena_array(g->call->arena, room, sizeof *given);
+                       g->given.features, texts, most);
+    float *told = sm_arena_array(g->call->arena, texts * one + 1, sizeof *told);
+    float *given =
+        sm_arena_array(g->call->arena, (size_t)setup->sequences * each * one, sizeof *given);
     if (!told || !given) return sm_fail_memory(err);
-    status = sm_io_safetensor_load(f.t, told, err);
-    for (size_t i = 0; !status && i < texts * one; i++)
-        given[i] = told[feature_at(&f, i / one, i % one / f.width, i % f.width)];
-    m->setup.given = given;
+    if (!status) status = seen_take(&g->shape, &file, told, err);
+    for (size_t i = 0; !status && i < g->prompts; i++) {
+        const size_t n = g->read ? g->read[i] : 1;
+        memcpy(given + i * each * one, told + at * one, n * one * sizeof *given);
+        at += n;
+    }
+    g->hears = given;
     return status;
 }
 
 /* ---- pictures among words ---- */
 
-/* Where the words are that stand for pictures, once or for each of their rows, these are; without
- * them they are first. Rows of pictures have words from V on. */
-static sm_status put_pictures(generation *g, const sm_model *m, size_t rows, size_t i,
-                              sm_error *err) {
-    const int32_t *old = g->prompt[i];
-    size_t n = g->prompt_tokens[i], said = 0, made = 0, put = 0, all = rows * g->pictures;
-    double told = -1;
-    if (!sm_architecture_number(m->architecture, "image_token_id", &told))
-        sm_architecture_number(m->architecture, "image_token_index", &told);
-    const int32_t word = told >= 0 && told < m->V ? (int32_t)told : -1;
-    for (size_t k = 0; g->numbers && k < n; k++) said += old[k] == word;
-    if (said && said != g->pictures && said != all)
-        return sm_fail(err, SM_BAD_INPUT,
-                       "prompt %zu has the word %d, a row of its picture, %zu times: %zu, once for "
-                       "a picture, or %zu, for each row, is right",
-                       i + 1, word, said, g->pictures, all);
-    int32_t *to = sm_arena_array(g->call->arena, n + all, sizeof *to);
-    if (!to) return sm_fail_memory(err);
-    while (!said && put < all) to[made++] = m->V + (int32_t)put++;
-    for (size_t k = 0; k < n; k++) {
-        const size_t stands = said && old[k] == word ? all / said : 0;
-        for (size_t r = 0; r < stands; r++) to[made++] = m->V + (int32_t)put++;
-        if (!stands) to[made++] = old[k];
+/* Of so many pictures as many are of a prompt as it says, once for each or for each row; else all
+ * prompts have as many. */
+static sm_status deal_pictures(generation *g, size_t texts, sm_error *err) {
+    const sm_picture_words *p = &g->shape.words;
+    size_t *said = sm_arena_array(g->call->arena, g->prompts, sizeof *said), all = 0;
+    if (!said) return sm_fail_memory(err);
+    for (size_t i = 0; i < g->prompts; i++) {
+        for (size_t k = 0; g->numbers && k < g->prompt_tokens[i]; k++)
+            said[i] += g->prompt[i][k] == p->word;
+        all += said[i];
     }
-    g->prompt[i] = to;
-    g->prompt_tokens[i] = made;
-    if (made > g->longest) g->longest = made;
+    g->read = said;
+    g->pictures = 1;
+    for (size_t i = 0; i < g->prompts; i++) {
+        if (all == texts * p->rows) said[i] /= p->rows;
+        else if (all != texts) said[i] = texts / g->prompts;
+        if (said[i] > g->pictures) g->pictures = said[i];
+    }
     return SM_OK;
+}
+
+static sm_status place_pictures(generation *g, sm_error *err) {
+    sm_picture_words words = g->shape.words;
+    sm_status status = SM_OK;
+    int32_t *placed;
+    if (!g->numbers) words.word = -1;
+    for (size_t i = 0; !status && i < g->prompts; i++) {
+        status = sm_pictures_place(&words, g->read[i], g->prompt[i], g->prompt_tokens[i],
+                                   g->call->arena, &placed, &g->prompt_tokens[i], err);
+        g->prompt[i] = placed;
+        if (g->prompt_tokens[i] > g->longest) g->longest = g->prompt_tokens[i];
+    }
+    return status;
 }
 
 /* A picture alone is its own prompt: the rows that stand for it, or, told of, its patches. */
 static sm_status look(generation *g, serving_model *model, sm_error *err) {
-    const sm_model own = model->model, *m = &own;
-    const sm_text_array *in = &g->hears->array[g->hears->input];
-    given_features f;
-    double seen = 0; /* of a sequence that it becomes */
-    sm_architecture_number(m->architecture, "seen_rows", &seen);
-    const bool told = sm_model_reads(m);
-    size_t rows = (size_t)seen, texts = g->prompts, places = (size_t)g->hears->dim[in->dim[1]].size;
-    const bool drawn = !g->given.features || !rows;
-    sm_status status = texts && drawn ? SM_OK : find_features(g, m, &f, &texts, err);
-    if (rows && g->prompts && texts % g->prompts == 0) g->pictures = texts / g->prompts;
-    for (size_t i = 0; !status && rows && i < g->prompts; i++)
-        status = put_pictures(g, m, rows, i, err);
+    const sm_model own = model->model;
+    const size_t rows = g->shape.words.rows, prompts = g->prompts;
+    const bool told = sm_model_reads(&own);
+    size_t texts = prompts;
+    sm_safetensors file;
+    sm_status status = SM_OK;
+    if (!texts || (g->given.features && rows)) {
+        status = sm_io_safetensors_read(g->given.features, g->call->arena, &file, err);
+        if (!status) status = seen_count(&g->shape, &file, g->given.features, &texts, err);
+    }
+    if (!status && (told || (rows && !prompts))) {
+        const size_t n = told ? g->shape.places : 0;
+        int32_t *alone = sm_arena_array(g->call->arena, n + 1, sizeof *alone);
+        if (!alone) return sm_fail_memory(err);
+        g->longest = g->prompts = 0;
+        for (size_t i = 0; !status && i < texts; i++) status = add_prompt(g, alone, n, err);
+    }
+    if (!status && rows) status = deal_pictures(g, texts, err);
+    if (!status && rows) status = place_pictures(g, err);
     const sm_padding to = {.source = (int)g->pictures};
-    if (!status && g->pictures > 1)
-        status = sm_model_pad(&own, &to, g->call->arena, &model->model, err);
-    if (status || (g->prompts && !told)) return status;
-    size_t n = told ? places : rows;
-    int32_t *alone = sm_arena_array(g->call->arena, n + 1, sizeof *alone);
-    if (!alone) return sm_fail_memory(err);
-    for (size_t i = 0; i < n; i++) alone[i] = told ? 0 : m->V + (int32_t)i;
-    g->longest = g->prompts = 0;
-    for (size_t i = 0; !status && n && i < texts; i++) status = add_prompt(g, alone, n, err);
-    return status;
+    if (status || g->pictures < 2) return status;
+    return sm_model_pad(&own, &to, g->call->arena, &model->model, err);
 }
 
 /* A model of two stacks reads the prompts, all padded to the longest; what it writes begins with a
  * word of its config. */
 static sm_status take_sources(generation *g, serving_model *m, sm_error *err) {
     sm_arena *arena = g->call->arena;
-    const sm_text_lines *lines;
     const sm_model own = m->model;
     double word = -1;
-    sm_status status =
-        sm_program_lines(&own, own.kinds, 0, &(sm_rules){.decode = true}, arena, &lines, err);
-    if (status || !sm_program_source(lines)) return status;
-    int in = lines->input;
-    if (in >= 0 && lines->array[in].role != SM_TEXT_IDS) g->hears = lines;
-    if (g->hears) return look(g, m, err); /* the prompts are what it writes behind */
+    sm_status status = seen_shape_of(&m->model, arena, &g->shape, err);
+    if (status || !g->shape.source) return status;
+    if (g->shape.width) return look(g, m, err); /* the prompts are what it writes behind */
     if (sm_model_reads(&own)) return SM_OK;
     if (!sm_architecture_number(own.architecture, "decoder_start_token_id", &word))
         return sm_fail(err, SM_BAD_INPUT,
@@ -342,12 +291,8 @@ static sm_status find_end(generation *g, const serving_model *m, sm_error *err) 
 
 static sm_status read_model(generation *g, const cli_model_values *by, const char *name,
                             const char *checkpoint, serving_model *m, sm_error *err) {
-    sm_status status = serving_model_read(g->call, by, name, checkpoint, m, err);
-    cli_model_values seeing = *by; /* with its tower, where there is something to see */
-    if (!status && g->given.features && !by->as)
-        seeing.as = sm_architecture_word(m->model.architecture, "seeing");
-    if (!status && seeing.as && !by->as)
-        status = serving_model_read(g->call, &seeing, name, checkpoint, m, err);
+    sm_status status =
+        serving_model_read(g->call, by, name, checkpoint, g->given.features != NULL, m, err);
     if (!status && m == &g->target) status = find_end(g, m, err);
     if (!status && m == &g->target) status = take_sources(g, m, err);
     if (!status && g->prompts == 0)
@@ -357,11 +302,12 @@ static sm_status read_model(generation *g, const cli_model_values *by, const cha
     if (g->tells && fed < 2) fed = 2; /* positions are more than one */
     if (!status)
         status = serving_model_lay_out(g->call, &g->plan, fed + g->tokens, g->prompts, m, err);
-    if (!status && g->given.features && !g->hears)
+    if (!status && g->given.features && !g->shape.width)
         status =
             sm_fail(err, SM_BAD_INPUT, "%s reads words alone: --features has nothing to tell it",
                     g->target.model.name);
-    if (!status && g->given.features && m == &g->target) status = take_features(g, m, err);
+    if (g->shape.words.rows && m == &g->target) m->setup.pictures = (int)g->pictures;
+    if (!status && g->given.features && m == &g->target) status = take_features(g, &m->setup, err);
     return status ? status : serving_model_weights(g->call, g->given.weights, m, err);
 }
 
@@ -380,7 +326,7 @@ static sm_status read_question(generation *g, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT,
                        "the draft %s has a vocabulary of %d words and %s one of %d", draft->name,
                        draft->V, target->name, target->V);
-    bool narrow = !g->numbers && target->V < BYTES && !(g->tells && g->hears);
+    bool narrow = !g->numbers && target->V < BYTES && !(g->tells && g->shape.width);
     if (!status && narrow)
         status = sm_fail(err, SM_BAD_INPUT,
                          "a vocabulary of %d words cannot hold the 256 bytes: --ids takes words",
@@ -640,6 +586,7 @@ static sm_status write_texts(generation *g, sm_communicator *world, sm_generator
                                  .prompt = g->prompt_tokens,
                                  .source = g->source,
                                  .read = g->read,
+                                 .given = g->hears,
                                  .tokens = g->tokens,
                                  .temperature = g->given.temperature,
                                  .seed = (uint64_t)g->given.seed};

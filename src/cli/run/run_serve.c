@@ -18,7 +18,7 @@ typedef struct run_serve_values {
     cli_model_values read_by;
     const char *checkpoint, *plan, *listen, *csv, *plot;
     int weights, port;
-    int64_t queue;
+    int64_t queue, pictures;
     double longest, cache, temperature, patience_s;
 } run_serve_values;
 
@@ -33,6 +33,7 @@ typedef struct serve_run {
     run_serve_values given;
     const cli_call *call;
     serving_model m;
+    seen_shape shape; /* of pictures */
     sm_plan plan;
     sm_system system;
     sm_serve *price;
@@ -150,15 +151,23 @@ static sm_status read_requests(serve_run *g, sm_error *err) {
     return status;
 }
 
+/* With its tower, where prompts may have pictures. */
+static sm_status read_model(serve_run *g, sm_error *err) {
+    sm_status status = serving_model_read(g->call, &g->given.read_by, g->call->positional[0],
+                                          g->given.checkpoint, g->given.pictures > 0, &g->m, err);
+    if (!status) status = seen_shape_of(&g->m.model, g->call->arena, &g->shape, err);
+    if (status || !g->given.pictures || g->shape.words.rows) return status;
+    return cli_refuse(g->call, &g->given.pictures, err, "%s sees no pictures", g->m.model.name);
+}
+
 static sm_status read_question(serve_run *g, sm_error *err) {
     sm_status status = serving_plan_read(g->call, &g->given.plan, &g->plan, err);
-    if (!status)
-        status = serving_model_read(g->call, &g->given.read_by, g->call->positional[0],
-                                    g->given.checkpoint, &g->m, err);
+    if (!status) status = read_model(g, err);
     g->groups = g->plan.data * g->plan.fsdp * g->plan.expert;
     if (!status)
         status = serving_model_lay_out(g->call, &g->plan, (size_t)g->given.longest,
                                        (size_t)(g->options.most_batch * g->groups), &g->m, err);
+    if (g->given.pictures) g->m.setup.pictures = (int)g->given.pictures;
     if (!status) status = serving_model_weights(g->call, g->given.weights, &g->m, err);
     if (!status) status = size_cache(g, err);
     if (!status) status = read_requests(g, err);
@@ -194,8 +203,10 @@ static sm_status open_http(serve_run *g, sm_error *err) {
     const serve_http_job job = {.address = g->given.listen,
                                 .port = g->given.port,
                                 .desk = &g->desk,
-                                .limits = {g->m.model.name, (size_t)g->given.longest, g->m.model.V},
+                                .limits = {g->m.model.name, (size_t)g->given.longest, g->m.model.V,
+                                           (size_t)g->given.pictures, g->shape.words},
                                 .words = (size_t)g->m.model.V,
+                                .shape = &g->shape,
                                 .patience_s = g->given.patience_s};
     int port;
     sm_status status = serve_http_begin(&job, &g->http, &port, err);
@@ -507,13 +518,14 @@ const cli_verb run_serve_verb = {
     CLI_VALUES(serve_run, AT("checkpoint", checkpoint), AT("plan", plan),
                SERVING_WEIGHTS_PLACE(serve_run, given.weights), AT("port", port),
                AT("listen", listen), AT("patience", patience_s), AT("queue", queue),
-               OPTION("policy", policy), OPTION("batch", most_batch), OPTION("chunk", chunk_tokens),
-               OPTION("prefill-tokens", prefill_tokens), OPTION("page", page_tokens),
-               AT("longest", longest), AT("cache", cache), OPTION("route", route),
-               OPTION("prefix-cache", prefix_cache), ARRIVAL_PLACES(serve_run, given.requests),
-               AT("seed", requests.draw.seed), AT("temperature", temperature),
-               OPTION("ttft", ttft_s), OPTION("tpot", tpot_s), AT("csv", csv), AT("plot", plot),
-               RANKS_PLACES(serve_run, given.ranks), PREDICTION_PLACES(serve_run, given.predicted),
+               AT("pictures", pictures), OPTION("policy", policy), OPTION("batch", most_batch),
+               OPTION("chunk", chunk_tokens), OPTION("prefill-tokens", prefill_tokens),
+               OPTION("page", page_tokens), AT("longest", longest), AT("cache", cache),
+               OPTION("route", route), OPTION("prefix-cache", prefix_cache),
+               ARRIVAL_PLACES(serve_run, given.requests), AT("seed", requests.draw.seed),
+               AT("temperature", temperature), OPTION("ttft", ttft_s), OPTION("tpot", tpot_s),
+               AT("csv", csv), AT("plot", plot), RANKS_PLACES(serve_run, given.ranks),
+               PREDICTION_PLACES(serve_run, given.predicted),
                CLI_MODEL_PLACES(serve_run, given.read_by)),
     .plans = 1u << SM_PLAN_SERVING,
     .run = run_serve,

@@ -36,7 +36,17 @@ sm_status serve_request_new(const int32_t *prompt, size_t n, size_t most, serve_
 void serve_request_free(serve_request *q) {
     if (!q) return;
     sm_free(q->token);
+    sm_free(q->given);
+    sm_free(q->picture);
     sm_free(q);
+}
+
+sm_status serve_request_look(serve_request *q, size_t pictures, size_t numbers, sm_error *err) {
+    q->given = sm_calloc(pictures * numbers, sizeof *q->given);
+    q->picture = sm_calloc(pictures, sizeof *q->picture);
+    q->pictures = pictures;
+    q->numbers = numbers;
+    return q->given && q->picture ? SM_OK : sm_fail_memory(err);
 }
 
 /* ---- clients ---- */

@@ -11,6 +11,7 @@
 enum { TOLD_FIRST = 2048 };
 typedef struct step_size {
     int64_t rows, scored, table; /* rows, scored: of each group; rows 0: the engine ends */
+    int64_t looks;               /* pictures that are read before, of each group */
 } step_size;
 typedef struct step_draw {
     double temperature;
@@ -18,6 +19,11 @@ typedef struct step_draw {
     int64_t row; /* within its group */
     int64_t who; /* on the first rank: which of the running, from 1; 0 pads */
 } step_draw;
+
+typedef struct step_look {
+    int64_t who; /* as above */
+    size_t picture, place;
+} step_look;
 
 /* A step in numbers, and as a generator takes it. */
 typedef struct step_room {
@@ -27,7 +33,9 @@ typedef struct step_room {
     sm_arena *arena;                 /* of the arrays below */
     char *told;                      /* the size and, one behind the other: */
     step_draw *draw;                 /* [groups x scored] */
+    step_look *look;                 /* [looks x groups] */
     size_t *count, *position, *slot; /* [groups x rows], each */
+    size_t *begun;                   /* [groups x rows, pictures] */
     int32_t *token;                  /* the same */
     int32_t *page;                   /* [groups x rows, table] */
     size_t *score;
@@ -39,17 +47,21 @@ typedef struct serve_engine {
     const serve_engine_job *job;
     sm_communicator *world;
     sm_generator *generator;
-    size_t groups, vocabulary;
+    sm_generator_size size;
+    size_t groups, vocabulary, pictures; /* pictures: of a sequence, at most */
     step_room room;
     sm_arena *arena; /* of the arrays below */
     double *p;       /* of words */
+    float *given;    /* [groups, numbers]: a picture for each */
+    size_t *at_once; /* [groups], of these, twice */
     serve_engine_result *result;
     /* of the first rank */
     sm_scheduler *scheduler;
     serve_request **running; /* all that have not ended */
-    size_t n, most;
-    uint64_t secret;         /* ids of pages begin with it */
-    size_t *filled, *wanted; /* [groups], one behind the other: rows and scores of the step */
+    size_t n, most, seats;
+    uint64_t secret;                 /* ids of pages begin with it */
+    size_t *filled, *wanted, *looks; /* [groups], one behind the other: of the step */
+    uint64_t *seated;                /* [groups, seats]: the number of who has it, from 1 */
 } serve_engine;
 
 /* ---- room ---- */
@@ -77,18 +89,21 @@ static sm_status more_room(serve_engine *e, size_t scored, sm_error *err) {
 static sm_status make_room(serve_engine *e, sm_error *err) {
     step_room *r = &e->room;
     size_t rows = e->groups * (size_t)r->size.rows, scored = e->groups * (size_t)r->size.scored;
-    size_t of_row = 3 * sizeof *r->count + sizeof *r->token;
-    r->bytes = sizeof r->size + scored * sizeof *r->draw +
+    size_t of_row = (3 + e->pictures) * sizeof *r->count + sizeof *r->token;
+    size_t looks = e->groups * (size_t)r->size.looks;
+    r->bytes = sizeof r->size + scored * sizeof *r->draw + looks * sizeof *r->look +
                rows * (of_row + (size_t)r->size.table * sizeof *r->page);
     if (!r->told || r->bytes > r->most || scored > r->scored) {
         sm_status status = more_room(e, scored, err);
         if (status) return status;
     }
     r->draw = (step_draw *)(void *)(r->told + sizeof r->size);
-    r->count = (size_t *)(void *)(r->draw + scored);
+    r->look = (step_look *)(void *)(r->draw + scored);
+    r->count = (size_t *)(void *)(r->look + looks);
     r->position = r->count + rows;
     r->slot = r->position + rows;
-    r->token = (int32_t *)(void *)(r->slot + rows);
+    r->begun = r->slot + rows;
+    r->token = (int32_t *)(void *)(r->begun + e->pictures * rows);
     r->page = r->token + rows;
     return SM_OK;
 }
@@ -105,12 +120,32 @@ static sm_status lay_step(serve_engine *e, sm_error *err) {
 
 /* ---- requests, on the first rank ---- */
 
-/* The id of each page follows from all tokens up to its end, and from a secret of this engine, so
- * that nobody can make another's. */
-static uint64_t next_page(serve_request *q, size_t page_tokens) {
+/* The id of each page follows from all tokens up to its end, of pictures from what is seen, and
+ * from a secret of this engine, so that nobody can make another's. */
+static uint64_t next_page(const serve_engine *e, serve_request *q) {
+    const size_t page_tokens = e->job->pages.page_tokens;
     const int32_t *token = q->token + q->pages++ * page_tokens;
-    for (size_t i = 0; i < page_tokens; i++) q->hash = sm_hash_mixed(q->hash, (uint64_t)token[i]);
+    for (size_t i = 0; i < page_tokens; i++) {
+        const int32_t row = token[i] - e->job->setup->model->V;
+        if (row >= 0) q->hash = sm_hash_mixed(q->hash, q->picture[(size_t)row / e->size.rows].hash);
+        q->hash = sm_hash_mixed(q->hash, (uint64_t)token[i]);
+    }
     return q->hash;
+}
+
+static void find_pictures(const serve_engine *e, serve_request *q) {
+    for (size_t i = 0; i < q->prompt; i++) {
+        const size_t row = (size_t)(q->token[i] - e->job->setup->model->V);
+        if (q->token[i] < e->job->setup->model->V || row % e->size.rows) continue;
+        serve_picture *p = &q->picture[row / e->size.rows];
+        const float *given = q->given + row / e->size.rows * q->numbers;
+        *p = (serve_picture){i, e->secret};
+        for (size_t k = 0; k < q->numbers; k++) {
+            uint32_t bits;
+            memcpy(&bits, &given[k], sizeof bits);
+            p->hash = sm_hash_mixed(p->hash, bits);
+        }
+    }
 }
 
 static void drop(serve_engine *e, size_t at) {
@@ -123,7 +158,8 @@ static sm_status add_request(serve_engine *e, serve_request *q, sm_error *err) {
     uint64_t *block = sm_calloc(pages + 1, sizeof *block);
     if (!block) return sm_fail_memory(err);
     q->hash = e->secret;
-    for (size_t i = 0; i < pages; i++) block[i] = next_page(q, page_tokens);
+    if (q->pictures) find_pictures(e, q);
+    for (size_t i = 0; i < pages; i++) block[i] = next_page(e, q);
     const sm_request asked = {.arrival_s = q->arrival_s,
                               .prompt = (double)q->prompt,
                               .output = (double)q->most,
@@ -209,19 +245,46 @@ static int64_t rounded(size_t n) {
     return (int64_t)((n + step - 1) / step * step);
 }
 
+/* Does the picture have rows in the step that its seat has not seen? */
+static bool is_looked_at(const serve_engine *e, const sm_scheduled *s, const serve_request *q,
+                         size_t picture) {
+    const size_t from = q->picture[picture].begun;
+    return !(q->seen >> picture & 1) && s->first < from + e->size.rows &&
+           from < s->first + s->tokens;
+}
+
+/* Who takes a seat, again or for the first time, has seen nothing there. */
+static void take_seat(serve_engine *e, const sm_scheduled *s, serve_request *q) {
+    uint64_t *seated = &e->seated[(size_t)s->replica * e->seats + (size_t)s->seat];
+    if (*seated != s->number + 1) q->seen = 0;
+    *seated = s->number + 1;
+}
+
 static void measure_step(serve_engine *e, const sm_scheduled_step *s) {
-    size_t rows = 1, scored = 1, table = 1;
-    memset(e->filled, 0, 2 * e->groups * sizeof *e->filled);
+    size_t rows = 1, scored = 1, table = 1, looks = 0;
+    memset(e->filled, 0, 3 * e->groups * sizeof *e->filled);
     for (size_t i = 0; i < s->n; i++) {
-        const sm_scheduled *q = &s->sequence[i];
-        size_t *filled = &e->filled[q->replica], *wanted = &e->wanted[q->replica];
-        *filled += q->tokens;
-        *wanted += q->gives;
-        if (*filled > rows) rows = *filled;
-        if (*wanted > scored) scored = *wanted;
-        if (q->pages > table) table = q->pages;
+        const sm_scheduled *one = &s->sequence[i];
+        serve_request *q = e->running[find(e, one->number)];
+        take_seat(e, one, q);
+        rows = larger(rows, e->filled[one->replica] += one->tokens);
+        scored = larger(scored, e->wanted[one->replica] += one->gives);
+        table = larger(table, one->pages);
+        for (size_t k = 0; k < q->pictures; k++)
+            looks = larger(looks, e->looks[one->replica] += is_looked_at(e, one, q, k));
     }
-    e->room.size = (step_size){rounded(rows), rounded(scored), (int64_t)table};
+    e->room.size = (step_size){rounded(rows), rounded(scored), (int64_t)table, (int64_t)looks};
+}
+
+static void fill_pictures(serve_engine *e, const sm_scheduled *s, size_t who) {
+    const size_t group = (size_t)s->replica;
+    serve_request *q = e->running[who];
+    for (size_t k = 0; k < q->pictures; k++) {
+        if (!is_looked_at(e, s, q, k)) continue;
+        e->room.look[e->looks[group]++ * e->groups + group] =
+            (step_look){(int64_t)who + 1, k, (size_t)s->seat * e->pictures + k};
+        q->seen |= 1ull << k;
+    }
 }
 
 static void fill_sequence(serve_engine *e, const sm_scheduled *s) {
@@ -229,12 +292,15 @@ static void fill_sequence(serve_engine *e, const sm_scheduled *s) {
     size_t rows = (size_t)r->size.rows, scored = (size_t)r->size.scored, who = find(e, s->number);
     size_t group = (size_t)s->replica, table = (size_t)r->size.table;
     const serve_request *q = e->running[who];
+    fill_pictures(e, s, who);
     for (size_t i = 0; i < s->tokens; i++) {
         size_t at = group * rows + e->filled[group]++;
         r->token[at] = q->token[s->first + i];
         r->count[at] = 1;
         r->position[at] = s->first + i;
         r->slot[at] = (size_t)s->seat;
+        for (size_t k = 0; k < e->pictures; k++)
+            r->begun[at * e->pictures + k] = k < q->pictures ? q->picture[k].begun : SIZE_MAX;
         memcpy(r->page + at * table, s->page, s->pages * sizeof *r->page);
     }
     if (!s->gives) return;
@@ -250,7 +316,7 @@ static sm_status fill_step(serve_engine *e, const sm_scheduled_step *s, sm_error
     measure_step(e, s);
     sm_status status = lay_step(e, err);
     if (status) return status;
-    memset(e->filled, 0, 2 * e->groups * sizeof *e->filled);
+    memset(e->filled, 0, 3 * e->groups * sizeof *e->filled);
     for (size_t i = 0; i < s->n; i++) fill_sequence(e, &s->sequence[i]);
     return SM_OK;
 }
@@ -276,10 +342,45 @@ static int32_t draw_word(const serve_engine *e, const step_draw *d, const float 
     return (int32_t)sm_draw_word(e->p, words, sm_draw_unit(d->seed, 0, (size_t)d->place));
 }
 
+static void count_pass(serve_engine *e, const sm_generator_result *took) {
+    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
+        e->result->bytes_predicted[i] += took->bytes_predicted[i];
+        e->result->bytes_counted[i] += took->bytes_counted[i];
+        e->result->bytes_apart += fabs(took->bytes_predicted[i] - took->bytes_counted[i]);
+    }
+    e->result->model_s += took->seconds;
+}
+
+/* A picture of each group that has one. */
+static sm_status look(serve_engine *e, const step_look *of, sm_error *err) {
+    const size_t numbers = e->size.numbers;
+    size_t *place = e->at_once + e->groups;
+    sm_generator_result took;
+    for (size_t i = 0; i < e->groups; i++) {
+        e->at_once[i] = of[i].who ? e->size.source : 0;
+        place[i] = of[i].place;
+        if (of[i].who && !e->world->rank)
+            memcpy(e->given + i * numbers,
+                   e->running[of[i].who - 1]->given + of[i].picture * numbers,
+                   numbers * sizeof *e->given);
+    }
+    const sm_generator_source source = {
+        .rows = 1, .given = e->given, .count = e->at_once, .place = place};
+    sm_status status =
+        sm_run_broadcast(e->world, e->given, e->groups * numbers * sizeof *e->given, 0, err);
+    if (!status) status = sm_generator_read(e->generator, &source, &took, err);
+    if (!status) count_pass(e, &took);
+    return status;
+}
+
 static sm_status take_step(serve_engine *e, sm_error *err) {
     step_room *r = &e->room;
     size_t scored = e->groups * (size_t)r->size.scored;
     sm_generator_result took;
+    sm_status status = SM_OK;
+    for (int64_t i = 0; !status && i < r->size.looks; i++)
+        status = look(e, r->look + (size_t)i * e->groups, err);
+    if (status) return status;
     for (size_t i = 0; i < scored; i++) r->score[i] = (size_t)r->draw[i].row;
     const sm_generator_rows pass = {.rows = (size_t)r->size.rows,
                                     .table = (size_t)r->size.table,
@@ -288,16 +389,12 @@ static sm_status take_step(serve_engine *e, sm_error *err) {
                                     .count = r->count,
                                     .position = r->position,
                                     .slot = r->slot,
+                                    .begun = r->begun,
                                     .page = r->page,
                                     .score = r->score};
-    sm_status status = sm_generator_step(e->generator, &pass, r->logit, &took, err);
+    status = sm_generator_step(e->generator, &pass, r->logit, &took, err);
     if (status) return status;
-    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
-        e->result->bytes_predicted[i] += took.bytes_predicted[i];
-        e->result->bytes_counted[i] += took.bytes_counted[i];
-        e->result->bytes_apart += fabs(took.bytes_predicted[i] - took.bytes_counted[i]);
-    }
-    e->result->model_s += took.seconds;
+    count_pass(e, &took);
     sm_generator_part own = sm_generator_own(e->generator);
     for (size_t i = own.first; i < own.first + own.n; i++)
         r->made[i] = draw_word(e, &r->draw[i], r->logit + i * e->vocabulary);
@@ -329,7 +426,7 @@ static sm_status tell_pages(serve_engine *e, const sm_scheduled_step *s, sm_erro
         const sm_scheduled *one = &s->sequence[i];
         serve_request *q = e->running[find(e, one->number)];
         while (!status && (q->pages + 1) * page_tokens <= one->first + one->tokens) {
-            uint64_t id = next_page(q, page_tokens);
+            uint64_t id = next_page(e, q);
             status = sm_scheduler_page_filled(e->scheduler, q->number, id, err);
         }
     }
@@ -400,16 +497,24 @@ static sm_status other_rank(serve_engine *e, bool *more, sm_error *err) {
 static sm_status begin_first(serve_engine *e, sm_error *err) {
     const serve_engine_job *job = e->job;
     sm_rng rng = {(uint64_t)(sm_clock_s() * 1e9) ^ (uint64_t)(uintptr_t)e};
-    if (job->options->prefix_cache && sm_generator_size_of(e->generator).scans)
+    if (e->size.whole && job->options->policy == SM_POLICY_CHUNKED)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "rows of a picture see each other in %s, and chunks would part them: "
+                       "--policy continuous reads prompts whole",
+                       job->setup->model->name);
+    if (job->options->prefix_cache && e->size.scans)
         return sm_fail(err, SM_BAD_INPUT,
                        "the state of a scan is of one sequence alone, so that a model with one has "
                        "no prefix cache");
     e->secret = sm_rng_next(&rng);
     e->most = (size_t)job->desk->most_open;
     e->running = sm_arena_array(e->arena, e->most, sizeof *e->running);
-    e->filled = sm_arena_array(e->arena, 2 * e->groups, sizeof *e->filled);
-    if (!e->running || !e->filled) return sm_fail_memory(err);
+    e->filled = sm_arena_array(e->arena, 3 * e->groups, sizeof *e->filled);
+    e->seats = (size_t)job->options->most_batch;
+    e->seated = sm_arena_array(e->arena, e->groups * e->seats, sizeof *e->seated);
+    if (!e->running || !e->filled || !e->seated) return sm_fail_memory(err);
     e->wanted = e->filled + e->groups;
+    e->looks = e->wanted + e->groups;
     sm_status status = sm_scheduler_new(job->options, job->watch, &e->scheduler, err);
     e->result->begun_s = sm_clock_s();
     return status || !job->open ? status : job->open(job->context, err);
@@ -428,7 +533,7 @@ static sm_status prepare(serve_engine *e, sm_error *err) {
         status = sm_generator_prepare(e->generator, (size_t)rounded(size), (size_t)scored, err);
         size = (size_t)rounded(size) + 1;
     }
-    e->room.size = (step_size){1, 1, 1};
+    e->room.size = (step_size){1, 1, 1, e->pictures > 0};
     if (!status) status = lay_step(e, err);
     if (!status) status = take_step(e, err);
     *e->result = (serve_engine_result){.model_s = 0};
@@ -440,10 +545,14 @@ static sm_status begin(serve_engine *e, sm_error *err) {
     sm_status status = sm_generator_new(e->world, job->setup, &job->pages, &e->generator, err);
     if (status) return status;
     e->groups = sm_generator_groups(e->generator);
-    e->vocabulary = sm_generator_size_of(e->generator).vocabulary;
+    e->size = sm_generator_size_of(e->generator);
+    e->vocabulary = e->size.vocabulary;
+    e->pictures = e->size.rows ? e->size.pictures : 0;
     e->arena = sm_arena_new();
     e->p = sm_arena_array(e->arena, e->vocabulary, sizeof *e->p);
-    if (!e->p) return sm_fail_memory(err);
+    e->given = sm_arena_array(e->arena, e->groups * e->size.numbers + 1, sizeof *e->given);
+    e->at_once = sm_arena_array(e->arena, 2 * e->groups, sizeof *e->at_once);
+    if (!e->p || !e->given || !e->at_once) return sm_fail_memory(err);
     if (job->load) status = job->load(e->generator, job->context, err);
     if (!status) status = prepare(e, err);
     if (!status) status = sm_generator_weight_bytes(e->generator, &e->result->weight_bytes, err);

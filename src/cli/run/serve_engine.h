@@ -5,6 +5,7 @@
 #include "scalemodel/io.h"
 #include "scalemodel/run_generate.h"
 #include "scalemodel/scheduler.h"
+#include "seen_pictures.h"
 #include <pthread.h>
 
 /* What clients and the engine hand each other: requests one way, their tokens the
@@ -17,12 +18,19 @@ typedef enum serve_end {
     SERVE_ABANDONED /* the engine ended before it */
 } serve_end;
 
+typedef struct serve_picture {
+    size_t begun; /* word of the prompt */
+    uint64_t hash;
+} serve_picture;
 typedef struct serve_request serve_request;
 struct serve_request {
     /* asked: constant once it is on the desk */
     int32_t *token;             /* the prompt, then room for `most` tokens */
     size_t prompt, most, words; /* words: the first so many may be chosen */
     const char *kind;           /* its class (sm_request_class), NULL: the first */
+    size_t pictures, numbers;   /* numbers: of each */
+    float *given;               /* [pictures, numbers] */
+    serve_picture *picture;
     double temperature;
     uint64_t seed;
     int stops;
@@ -40,6 +48,7 @@ struct serve_request {
     double arrival_s, first_s, end_s;
     /* of the engine */
     uint64_t number, hash;
+    uint64_t seen; /* pictures (bit) that its seat has */
     size_t pages;  /* whose ids the scheduler knows */
     size_t hidden; /* tokens of the stop that ended it */
     serve_request *next;
@@ -62,6 +71,8 @@ void serve_desk_finish(serve_desk *desk);
 sm_status serve_request_new(const int32_t *prompt, size_t n, size_t most, serve_request **out,
                             sm_error *err);
 void serve_request_free(serve_request *q);
+/* Room for what its pictures are given, [pictures, numbers], which then is filled. */
+sm_status serve_request_look(serve_request *q, size_t pictures, size_t numbers, sm_error *err);
 
 typedef enum serve_put { SERVE_TAKEN, SERVE_FULL, SERVE_CLOSED } serve_put;
 /* Hand it to the engine, as of arrival_s (below 0: now). Unless it is taken it stays the caller's.
@@ -162,8 +173,9 @@ typedef struct serve_http_job {
     int port;            /* 0: a free one */
     serve_desk *desk;
     sm_completion_limits limits;
-    size_t words;      /* of a vocabulary, that may be chosen after numbers */
-    double patience_s; /* with a client, over a request and over an answer that is whole */
+    size_t words;            /* of a vocabulary, that may be chosen after numbers */
+    const seen_shape *shape; /* of what is seen, where limits.pictures are more than none */
+    double patience_s;       /* with a client, over a request and over an answer that is whole */
 } serve_http_job;
 
 /* Listen; *port: where. SM_IO when it cannot, or when this program was made without libmicrohttpd.

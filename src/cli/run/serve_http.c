@@ -21,12 +21,15 @@
 #include <time.h>
 
 enum { MOST_BODY = 4 << 20, MOST_CONNECTIONS = 1024, LINGER_MS = 3000 };
+/* Bodies with pictures, and all that are on their way together. */
+enum { MOST_SEEN = 16 << 20, MOST_HELD = 512 << 20 };
 
 struct serve_http {
     serve_http_job job;
     struct MHD_Daemon *daemon;
     unsigned port;
     bool loopback;
+    size_t held;          /* bytes of bodies that are not read yet */
     pthread_mutex_t lock; /* of what follows */
     int asking;           /* requests whose answers are not sent yet */
     serve_http_counts counts;
@@ -40,11 +43,11 @@ typedef struct asked {
     struct MHD_Connection *connection;
     char *body;
     size_t bytes, room;
-    bool too_large;
-    sm_completion wants; /* its texts are gone once it is on the desk */
-    serve_request *q;    /* on the desk; NULL: not yet */
-    bool whole;          /* an answer in one piece, which waits for the end */
-    bool suspended;      /* under the desk's lock */
+    bool too_large, too_many; /* too_many: bytes of all that ask */
+    sm_completion wants;      /* its texts are gone once it is on the desk */
+    serve_request *q;         /* on the desk; NULL: not yet */
+    bool whole;               /* an answer in one piece, which waits for the end */
+    bool suspended;           /* under the desk's lock */
     uint64_t number;
     long created;
     /* a stream */
@@ -275,11 +278,39 @@ static void wake(void *context) {
     MHD_resume_connection(a->connection);
 }
 
-static sm_status make_request(asked *a, sm_error *err) {
+/* Numbers beyond what normed pixels are would only make scores overflow. */
+static sm_status take_pictures(const asked *a, serve_request *q, sm_arena *arena, sm_error *err) {
+    enum { LARGEST = 100 };
+    const seen_shape *shape = a->http->job.shape;
+    const size_t numbers = shape->places * shape->width;
+    sm_safetensors file;
+    size_t n;
+    sm_status status = serve_request_look(q, a->wants.pictures, numbers, err);
+    for (size_t k = 0; !status && k < q->pictures; k++) {
+        const sm_source *source = &a->wants.picture[k];
+        status = sm_io_safetensors_held(source, arena, &file, err);
+        if (!status) status = seen_count(shape, &file, source->name, &n, err);
+        if (!status && n > 1)
+            status = sm_fail(err, SM_BAD_INPUT, "each of images is one picture, and %zu has %zu",
+                             k + 1, n);
+        if (!status) status = seen_take(shape, &file, q->given + k * numbers, err);
+    }
+    for (size_t i = 0; !status && i < q->pictures * numbers; i++)
+        if (!(fabsf(q->given[i]) <= LARGEST))
+            status = sm_fail(err, SM_BAD_INPUT, "numbers of a picture lie within -%d and %d",
+                             LARGEST, LARGEST);
+    return status;
+}
+
+static sm_status make_request(asked *a, sm_arena *arena, sm_error *err) {
     const sm_completion *c = &a->wants;
     serve_request *q = NULL;
     sm_status status = serve_request_new(c->prompt, c->prompt_tokens, c->most, &q, err);
-    if (status) return status;
+    if (!status && c->pictures) status = take_pictures(a, q, arena, err);
+    if (status) {
+        serve_request_free(q);
+        return status;
+    }
     q->words = c->bytes ? SM_COMPLETION_BYTES : a->http->job.words;
     q->temperature = c->temperature;
     q->seed = c->seeded ? c->seed : a->number;
@@ -303,8 +334,8 @@ static enum MHD_Result refuse_body(asked *a, const sm_error *err) {
     if (err->status != SM_BAD_INPUT)
         return refuse(a->connection, MHD_HTTP_INTERNAL_SERVER_ERROR, err->sentence);
     count(a->http, &a->http->counts.refused);
-    snprintf(sentence, sizeof sentence, "%s (line %d, column %d)", err->sentence, err->line,
-             err->column);
+    snprintf(sentence, sizeof sentence, err->line ? "%s (line %d, column %d)" : "%s", err->sentence,
+             err->line, err->column);
     return refuse(a->connection, MHD_HTTP_BAD_REQUEST, sentence);
 }
 
@@ -317,6 +348,13 @@ static enum MHD_Result refuse_put(asked *a, serve_put why) {
                ? refuse(a->connection, MHD_HTTP_TOO_MANY_REQUESTS, "The queue is full. Come again.")
                : refuse(a->connection, MHD_HTTP_SERVICE_UNAVAILABLE,
                         "The engine takes in nothing more.");
+}
+
+static void drop_body(asked *a) {
+    a->http->held -= a->room;
+    sm_free(a->body);
+    a->body = NULL;
+    a->bytes = a->room = 0;
 }
 
 /* The body is whole: on to the desk. */
@@ -332,8 +370,9 @@ static enum MHD_Result ask(asked *a) {
     pthread_mutex_unlock(&http->lock);
     a->created = (long)time(NULL);
     sm_status status = sm_completion_parse(&source, &http->job.limits, arena, &a->wants, &err);
-    if (!status) status = make_request(a, &err);
+    if (!status) status = make_request(a, arena, &err);
     sm_arena_free(arena);
+    drop_body(a);
     if (status) return refuse_body(a, &err);
     a->whole = !a->wants.stream;
     give_turn(http, a->connection, INFINITY);
@@ -368,18 +407,24 @@ static enum MHD_Result tell_health(struct MHD_Connection *connection) {
     return send_json(connection, MHD_HTTP_OK, r);
 }
 
+static size_t most_body(const asked *a) {
+    return a->http->job.limits.pictures ? MOST_SEEN : MOST_BODY;
+}
+
 static bool add_body(asked *a, const char *data, size_t n) {
-    if (a->bytes + n > MOST_BODY) {
-        a->too_large = true;
-        return true;
-    }
-    if (a->bytes + n + 1 > a->room) {
+    a->too_large = a->too_large || a->bytes + n > most_body(a);
+    if (!a->too_large && a->bytes + n + 1 > a->room) {
         size_t room = 2 * (a->bytes + n + 1);
-        char *wider = sm_realloc(a->body, room);
-        if (!wider) return false;
-        a->body = wider;
-        a->room = room;
+        a->too_many = a->too_many || a->http->held + room - a->room > MOST_HELD;
+        char *wider = a->too_many ? NULL : sm_realloc(a->body, room);
+        if (!wider && !a->too_many) return false;
+        if (wider) {
+            a->body = wider;
+            a->http->held += room - a->room;
+            a->room = room;
+        }
     }
+    if (a->too_large || a->too_many) return true;
     memcpy(a->body + a->bytes, data, n);
     a->bytes += n;
     a->body[a->bytes] = 0;
@@ -401,7 +446,10 @@ static enum MHD_Result complete(asked *a, const char *data, size_t *bytes) {
         return kept ? MHD_YES : MHD_NO;
     }
     if (a->too_large)
-        return refuse(a->connection, MHD_HTTP_CONTENT_TOO_LARGE, "A request has at most 4 MiB.");
+        return refuse(a->connection, MHD_HTTP_CONTENT_TOO_LARGE,
+                      a->http->job.limits.pictures ? "A request has at most 16 MiB."
+                                                   : "A request has at most 4 MiB.");
+    if (a->too_many) return refuse_put(a, SERVE_FULL);
     if (!is_json(a->connection))
         return refuse(a->connection, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
                       "A request is application/json.");
@@ -452,7 +500,7 @@ static void completed(void *context, struct MHD_Connection *connection, void **r
     if (!a) return;
     give_turn(http, connection, http->job.patience_s);
     if (a->q) serve_desk_leave(http->job.desk, a->q);
-    sm_free(a->body);
+    drop_body(a);
     sm_free(a->part);
     sm_free(a);
     *request = NULL;

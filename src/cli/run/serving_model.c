@@ -36,6 +36,20 @@ int serving_rounded_up(size_t n, int to) {
     return (int)parts * to;
 }
 
+/* What another stack makes is read on the first stage; the others share what is left. */
+static sm_status part_stacks(const sm_model *model, sm_plan *plan, sm_error *err) {
+    int first = 0, L = model->L, others = plan->pipeline - 1, left;
+    if (others < 1 || !sm_model_stacked(model)) return SM_OK;
+    sm_status status = sm_program_first_stage(model, &first, err);
+    if (first < L / plan->pipeline) first = L / plan->pipeline;
+    left = L - first;
+    int n = snprintf(plan->layout, sizeof plan->layout, "%d", first);
+    for (int i = 0; left >= others && i < others && n < (int)sizeof plan->layout; i++)
+        n +=
+            snprintf(plan->layout + n, sizeof plan->layout - (size_t)n, ".%d", (left + i) / others);
+    return status;
+}
+
 sm_status serving_model_lay_out(const cli_call *call, const sm_plan *p, size_t tokens,
                                 size_t sequences, serving_model *m, sm_error *err) {
     sm_plan like; /* of training, as the runtime takes plans */
@@ -51,23 +65,29 @@ sm_status serving_model_lay_out(const cli_call *call, const sm_plan *p, size_t t
     m->setup.tokens = serving_rounded_up(tokens, p->context);
     m->setup.sequences = serving_rounded_up(sequences, p->data * p->fsdp * p->expert);
     train_degrees_of_plan(&like, &m->setup);
-    sm_status status =
-        p->pipeline < 2 ? SM_OK : train_stages_of_plan(&like, call->arena, &m->setup, err);
+    sm_status status = part_stacks(&m->model, &like, err);
+    if (!status && p->pipeline > 1)
+        status = train_stages_of_plan(&like, call->arena, &m->setup, err);
     return status ? status : sm_generator_check(&m->setup, err);
 }
 
 /* ---- models ---- */
 
 sm_status serving_model_read(const cli_call *call, const cli_model_values *by, const char *name,
-                             const char *checkpoint, serving_model *m, sm_error *err) {
+                             const char *checkpoint, bool seeing, serving_model *m, sm_error *err) {
     struct stat is;
+    cli_model_values with_tower = *by;
     bool folder = !checkpoint && stat(name, &is) == 0 && S_ISDIR(is.st_mode);
     m->path = folder ? name : checkpoint;
     if (!m->path)
         return sm_fail(err, SM_USAGE,
                        "%s needs --checkpoint FILE where MODEL is no folder that has it",
                        call->verb->about->name);
-    return cli_read_model(call, by, name, &m->model, err);
+    sm_status status = cli_read_model(call, by, name, &m->model, err);
+    if (!status && seeing && !by->as)
+        with_tower.as = sm_architecture_word(m->model.architecture, "seeing");
+    if (status || with_tower.as == by->as) return status;
+    return cli_read_model(call, &with_tower, name, &m->model, err);
 }
 
 const char *const serving_weights[SERVING_WEIGHTS] = {"fp32", "bf16", "fp8", "int8", "mxfp4"};

@@ -94,6 +94,24 @@ sm_status safetensors_file_read(const char *path, sm_arena *arena, sm_safetensor
     return status;
 }
 
+sm_status sm_io_safetensors_held(const sm_source *file, sm_arena *arena, sm_safetensors *out,
+                                 sm_error *err) {
+    const size_t rest = file->length < FRONT_PREFIX_BYTES ? 0 : file->length - FRONT_PREFIX_BYTES;
+    uint64_t length = 0;
+    *out = (sm_safetensors){.n = 0};
+    for (int i = FRONT_PREFIX_BYTES - 1; rest && i >= 0; i--)
+        length = length << 8 | (unsigned char)file->text[i];
+    if (!rest || length > rest)
+        return front_refuse(file->name, "", "it ends before its header does", err);
+    const sm_source header = {file->name, file->text + FRONT_PREFIX_BYTES, (size_t)length};
+    sm_status status = sm_io_safetensors_parse(&header, rest - length, arena, out, err);
+    for (size_t i = 0; !status && i < out->n; i++) {
+        out->tensor[i].held = file->text;
+        out->tensor[i].at += FRONT_PREFIX_BYTES + length;
+    }
+    return status;
+}
+
 sm_status sm_io_safetensors_read(const char *path, sm_arena *arena, sm_safetensors *out,
                                  sm_error *err) {
     struct stat of;
@@ -149,6 +167,10 @@ static sm_status read_bytes(const sm_safetensor *t, uint64_t at, size_t bytes, u
                             sm_error *err) {
     int file;
     uint64_t size;
+    if (t->held) {
+        memcpy(to, t->held + t->at + at, bytes);
+        return SM_OK;
+    }
     sm_status status = open_file(t->path, &file, &size, err);
     if (status) return status;
     ssize_t n = read_at(file, to, bytes, t->at + at);

@@ -95,6 +95,84 @@ static sm_status read_prompt(const json_value *root, const sm_completion_limits 
     return SM_OK;
 }
 
+/* ---- pictures ---- */
+
+sm_status sm_pictures_place(const sm_picture_words *p, size_t pictures, const int32_t *words,
+                            size_t n, sm_arena *arena, int32_t **out, size_t *made, sm_error *err) {
+    size_t said = 0, put = 0, all = p->rows * pictures;
+    for (size_t k = 0; words && k < n; k++) said += words[k] == p->word;
+    if (said && said != pictures && said != all)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "a prompt has the word %d, a row of its picture, %zu times: %zu, once for a "
+                       "picture, or %zu, for each row, is right",
+                       p->word, said, pictures, all);
+    int32_t *to = sm_arena_array(arena, n + all + 1, sizeof *to);
+    if (!to) return sm_fail_memory(err);
+    *out = to;
+    while (!said && put < all) *to++ = p->vocabulary + (int32_t)put++;
+    for (size_t k = 0; words && k < n; k++) {
+        const size_t stands = said && words[k] == p->word ? all / said : 0;
+        for (size_t r = 0; r < stands; r++) *to++ = p->vocabulary + (int32_t)put++;
+        if (!stands) *to++ = words[k];
+    }
+    *made = (size_t)(to - *out);
+    return SM_OK;
+}
+
+static int digit_of(char c) {
+    if (c >= 'A' && c <= 'Z') return c - 'A';
+    if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+    if (c >= '0' && c <= '9') return c - '0' + 52;
+    return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* RFC 4648, section 4, without line ends; what comes out is shorter than what goes in. */
+static sm_status decode_base64(const json_value *v, char *to, size_t *bytes) {
+    const char *text = json_text(v);
+    size_t n = text && v->n % 4 == 0 ? v->n : 0;
+    unsigned held = 0;
+    *bytes = 0;
+    while (n > 0 && v->n - n < 2 && text[n - 1] == '=') n--;
+    for (size_t i = 0; i < n; i++) {
+        const int digit = digit_of(text[i]);
+        if (digit < 0) n = 0;
+        held = held << 6 | (unsigned)digit;
+        if (i % 4) to[(*bytes)++] = (char)(held >> (6 - 2 * (i % 4)) & 0xff);
+    }
+    return n ? SM_OK : json_fail(v, "a picture is a file of safetensors in base64");
+}
+
+static sm_status read_pictures(const json_value *root, const sm_completion_limits *limits,
+                               sm_arena *arena, sm_completion *out, sm_error *err) {
+    const json_value *list = present(root, "images");
+    const size_t most = limits->most_tokens - 1;
+    sm_picture_words seen = limits->seen;
+    sm_error why = {.status = SM_OK};
+    if (out->bytes) seen.word = -1;
+    sm_status status = list ? json_expect(list, IS_LIST, "a list of pictures") : SM_OK;
+    if (status || !list || !list->n) return status;
+    if (list->n > limits->pictures)
+        return json_fail(list, "%u pictures are too many: this engine sees %zu in a prompt",
+                         list->n, limits->pictures);
+    out->picture = sm_arena_array(arena, list->n, sizeof *out->picture);
+    if (!out->picture) return sm_fail_memory(err);
+    for (; !status && out->pictures < list->n; out->pictures++) {
+        const json_value *v = &list->item[out->pictures];
+        sm_source *to = &out->picture[out->pictures];
+        char *bytes = sm_arena_alloc(arena, v->n + 1);
+        if (!bytes) return sm_fail_memory(err);
+        *to = (sm_source){"a picture", bytes, 0};
+        status = decode_base64(v, bytes, &to->length);
+    }
+    if (status) return status;
+    status = sm_pictures_place(&seen, out->pictures, out->prompt, out->prompt_tokens, arena,
+                               &out->prompt, &out->prompt_tokens, &why);
+    if (status) return json_fail(list, "%s", why.sentence);
+    if (out->prompt_tokens <= most) return SM_OK;
+    return json_fail(list, "with its pictures the prompt has %zu words, and at most %zu go here",
+                     out->prompt_tokens, most);
+}
+
 /* ---- where it ends ---- */
 
 static sm_status read_stop(const json_value *v, sm_completion *out) {
@@ -176,14 +254,16 @@ sm_status sm_completion_parse(const sm_source *source, const sm_completion_limit
     *d = (json_document){.source = source, .arena = arena, .err = err};
     sm_status status = json_parse(d, &root);
     if (!status)
-        status = json_expect_keys(root, "an object",
-                                  "model|prompt|max_tokens|temperature|seed|stream|stop|n|best_of|"
-                                  "top_p|stop_token_ids|echo|logprobs|suffix|frequency_penalty|"
-                                  "logit_bias|ignore_eos|user|return_token_ids|presence_penalty|"
-                                  "stream_options");
+        status = json_expect_keys(
+            root, "an object",
+            "model|prompt|images|max_tokens|temperature|seed|stream|stop|n|best_of|"
+            "top_p|stop_token_ids|echo|logprobs|suffix|frequency_penalty|"
+            "logit_bias|ignore_eos|user|return_token_ids|presence_penalty|"
+            "stream_options");
     if (!status) status = check_neutral(root);
     if (!status) status = read_model(root, limits);
     if (!status) status = read_prompt(root, limits, arena, out, err);
+    if (!status) status = read_pictures(root, limits, arena, out, err);
     if (!status) status = read_numbers(root, limits, out);
     if (!status) status = read_stops(root, limits, arena, out, err);
     if (!status) status = read_stream(root, out);

@@ -137,21 +137,28 @@ static bool is_text(const writer *w, size_t sequence) { return sequence < w->job
 /* Half of the pass that prompts are fed in. */
 static sm_status read_sources(writer *w, sm_error *err) {
     const sm_generator_size size = sm_generator_size_of(w->job->target);
-    size_t source = size.source;
+    const size_t source = size.source, each = size.pictures, rows = w->sequences * each;
     sm_generator_result r;
     if (!source) return SM_OK;
-    int32_t *token = sm_calloc(w->sequences * source, sizeof *token);
-    if (!token) return sm_fail_memory(err);
-    for (size_t i = 0; i < w->sequences; i++) {
-        w->count[i] = size.listens ? source : is_text(w, i) ? w->job->read[i] : 1;
-        if (!size.listens && is_text(w, i) && w->count[i] <= source)
-            memcpy(token + i * source, w->job->source[i], w->count[i] * sizeof *token);
+    int32_t *token = sm_calloc(rows * source, sizeof *token);
+    size_t *number = sm_calloc(2 * rows, sizeof *number), *place = number + rows;
+    sm_status status = token && number ? SM_OK : sm_fail_memory(err);
+    const size_t own = rows / sm_generator_groups(w->job->target); /* of a group */
+    for (size_t k = 0; !status && k < rows; k++) {
+        const size_t i = k / each,
+                     read = is_text(w, i) && w->job->read ? w->job->read[i] : !size.rows;
+        number[k] = !size.listens ? read : !size.rows || k % each < read ? source : 0;
+        place[k] = k % own;
+        if (!size.listens && is_text(w, i) && read <= source)
+            memcpy(token + k * source, w->job->source[i], read * sizeof *token);
     }
-    sm_status status = sm_generator_read(w->job->target, token, w->count, &r, err);
+    const sm_generator_source all = {own, size.listens ? NULL : token, w->job->given, number,
+                                     place};
+    if (!status) status = sm_generator_read(w->job->target, &all, &r, err);
     if (!status) add(&w->result->prefill, &r, &w->result->bytes_apart);
     w->result->prefill.passes = 0;
     sm_free(token);
-    memset(w->count, 0, w->sequences * sizeof *w->count);
+    sm_free(number);
     return status;
 }
 
@@ -303,7 +310,7 @@ sm_status sm_generate_states(const sm_generate_job *job, int32_t *const *text, f
             memcpy(token + i * queries, text[i], count[i] * sizeof *token);
     }
     const sm_generator_pass pass = {queries, token, count, true};
-    if (!status) status = sm_generator_states(job->target, &pass, states, &r, err);
+    if (!status) status = sm_generator_states(job->target, &pass, job->given, states, &r, err);
     if (!status) add(&result->prefill, &r, &result->bytes_apart);
     sm_free(token);
     sm_free(count);

@@ -195,7 +195,7 @@ static void attend_all(const attention_head *first, void *context) {
     h.queries = (int)n;
     h.mask.first_query = h.ahead = (long)feed->position[r];
     h.keys = a->read ? (int)a->read[feed->slot[r]] : (int)h.ahead + h.queries;
-    h.mask.begun = feed->begun + feed->slot[r] * (size_t)h.mask.pictures;
+    h.mask.begun = feed->begun + r * (size_t)h.mask.pictures;
     const long all_of_it = attention_picture_end(&h.mask, h.ahead + h.queries - 1);
     if (h.keys < all_of_it) h.keys = (int)all_of_it;
     if (n) attend(a, &h, r + n - 1);

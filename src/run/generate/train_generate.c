@@ -22,11 +22,12 @@ struct sm_generator {
     sm_train_setup setup;
     train_feed feed;
     bool paged;
+    sm_model model;       /* of the setup, which sees one picture at a time */
     size_t groups, group; /* of ranks, with sequences of their own */
     sm_arena *arena;      /* of the arrays below */
     size_t *cached, *slot;
-    size_t *read;  /* of each slot of this rank: words that the first of two stacks has read */
-    size_t *begun; /* of each slot of this rank: where each of its pictures begins */
+    size_t *read;  /* of each place of this rank: words that the first of two stacks has read */
+    size_t *begun; /* of each sequence: where each of its pictures begins */
     int32_t *page; /* where the cache has a page for each sequence */
     piece_sets *layers, *heads;
     uint64_t passes;
@@ -46,14 +47,12 @@ sm_status sm_generator_check(const sm_train_setup *s, sm_error *err) {
     if (s->stages > 1 && s->chunks != s->stages)
         return sm_fail(err, SM_BAD_INPUT, "%d stages generate with one chunk of layers each",
                        s->stages);
-    if (s->stages > 1 && (sm_model_stacked(s->model) || sm_model_reads(s->model)))
+    if (s->stages > 1 && sm_model_reads(s->model))
         return sm_fail(err, SM_BAD_INPUT,
                        "%s has a stack that reads all at once, which runs on one stage",
                        s->model->name);
-    if (s->stages > 1 && s->model->tied)
-        return sm_fail(err, SM_BAD_INPUT,
-                       "an unembedding tied to the embedding needs both on one "
-                       "stage of the pipeline");
+    if (s->stages > 1) status = sm_program_parts(s->model, s->chunk[0].last, err);
+    if (status) return status;
     int ways = train_batch_ways(s);
     if (s->sequences < 1 || s->sequences % ways)
         return sm_fail(err, SM_BAD_INPUT, "%d sequences do not divide over %d ranks", s->sequences,
@@ -177,38 +176,46 @@ static sm_status deal_groups(sm_generator *g, sm_error *err) {
 
 /* Caches without a table: a page for each sequence, with room for all of it. */
 static sm_status one_page_each(sm_generator *g, sm_error *err) {
-    size_t n = (size_t)g->setup.sequences, slots = n / g->groups;
+    size_t n = (size_t)g->setup.sequences;
     g->slot = sm_arena_array(g->arena, n, sizeof *g->slot);
     g->page = sm_arena_array(g->arena, n, sizeof *g->page);
     g->cached = sm_arena_array(g->arena, n, sizeof *g->cached);
-    if (!g->slot || !g->page || !g->cached) return sm_fail_memory(err);
-    for (size_t i = 0; i < n; i++) g->page[i] = (int32_t)(g->slot[i] = i % slots);
-    g->feed.pages = slots;
+    g->begun = sm_arena_array(g->arena, n * (size_t)g->setup.pictures + 1, sizeof *g->begun);
+    if (!g->slot || !g->page || !g->cached || !g->begun) return sm_fail_memory(err);
+    for (size_t i = 0; i < n; i++) g->page[i] = (int32_t)(g->slot[i] = i % g->feed.slots);
+    g->feed.pages = g->feed.slots;
     g->feed.page_tokens = (size_t)g->setup.tokens;
     return SM_OK;
 }
 
 static sm_status begin(sm_generator *g, sm_error *err) {
     sm_trainer *t = &g->t;
+    const sm_padding one = {.source = 1};
+    double rows = 0, pictures = 1; /* of its config */
+    sm_architecture_number(g->setup.model->architecture, "seen_rows", &rows);
+    sm_architecture_number(g->setup.model->architecture, "pictures", &pictures);
+    if (!g->setup.pictures && rows > 0) g->setup.pictures = (int)pictures;
     g->groups = (size_t)train_batch_ways(&g->setup);
+    g->feed.slots = g->scored = (size_t)g->setup.sequences / g->groups;
+    g->feed.places = g->feed.slots * (size_t)(g->setup.pictures ? g->setup.pictures : 1);
     g->layers = sm_arena_alloc(g->arena, sizeof *g->layers);
     g->heads = sm_arena_alloc(g->arena, sizeof *g->heads);
     if (!g->layers || !g->heads) return sm_fail_memory(err);
     g->heads->head = true;
     sm_status status = g->paged ? SM_OK : one_page_each(g, err);
+    if (!status && g->setup.pictures)
+        status = sm_model_pad(g->setup.model, &one, g->arena, &g->model, err);
+    if (g->setup.pictures) g->setup.model = &g->model;
     if (!status) status = train_mesh_new(t, err);
     if (status) return status;
-    g->feed.slots = g->scored = (size_t)g->setup.sequences / g->groups;
-    g->read = sm_arena_array(g->arena, g->feed.slots, sizeof *g->read);
+    g->read = sm_arena_array(g->arena, g->feed.places, sizeof *g->read);
     if (!g->read) return sm_fail_memory(err);
     t->extent.keys = (double)g->feed.page_tokens;
     train_actions_new(t);
     t->extent.queries = 1;
     status = sm_generator_prepare(g, 1, 1, err);
-    g->begun = sm_arena_array(g->arena, g->feed.slots * t->pictures + 1, sizeof *g->begun);
-    if (!status && !g->begun) status = sm_fail_memory(err);
     if (!status) status = train_layers_new(t, err);
-    if (!status && g->paged && t->source)
+    if (!status && g->paged && t->source && !t->seen)
         status = sm_fail(err, SM_BAD_INPUT,
                          "%s reads one text and writes another, which `run generate` does",
                          g->setup.model->name);
@@ -367,17 +374,9 @@ static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *sc
     sm_status status = check_rows(g, p, err);
     if (!status) status = sm_generator_prepare(g, p->rows, p->scored, err);
     if (status) return status;
-    if (g->t.source && !g->read[0])
+    if (g->t.source && !g->t.seen && !g->read[0])
         return sm_fail(err, SM_BAD_INPUT, "%s writes nothing before it has read a text",
                        g->setup.model->name);
-    for (size_t r = g->group * p->rows; r < (g->group + 1) * p->rows; r++) {
-        size_t *begun = g->begun + p->slot[r] * g->t.pictures;
-        int row = p->token[r] - g->setup.model->V;
-        for (size_t k = 0; k < g->t.pictures && p->count[r] && p->position[r] == 0; k++)
-            begun[k] = SIZE_MAX;
-        if (row >= 0 && (size_t)row % g->t.each == 0)
-            begun[(size_t)row / g->t.each] = p->position[r];
-    }
     g->scored = p->scored;
     g->feed = (train_feed){.width = 1,
                            .read = g->read,
@@ -385,12 +384,13 @@ static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *sc
                            .count = p->count,
                            .position = p->position,
                            .slot = p->slot,
-                           .begun = g->begun,
+                           .begun = p->begun,
                            .page = p->page,
                            .table = p->table,
                            .page_tokens = g->feed.page_tokens,
                            .pages = g->feed.pages,
                            .slots = g->feed.slots,
+                           .places = g->feed.places,
                            .first = g->group * p->rows,
                            .score = p->score,
                            .first_score = g->group * p->scored,
@@ -398,48 +398,60 @@ static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *sc
     return run_pass(g, SM_TRAIN_FORWARD, result, err);
 }
 
+static sm_status check_source(const sm_generator *g, const sm_generator_source *s, size_t row,
+                              sm_error *err) {
+    const size_t most = g->t.source, n = s->count[row];
+    sm_status status = SM_OK;
+    if (n > most || (n < most && n && sm_generator_size_of(g).listens))
+        return sm_fail(err, SM_BAD_INPUT, "%s reads from 1 to %zu words of a text, not %zu",
+                       g->setup.model->name, most, n);
+    for (size_t k = 0; !status && s->token && !sm_generator_size_of(g).listens && k < n; k++)
+        status = check_word(g, s->token[row * most + k], err);
+    if (!status && s->place[row] >= g->feed.places)
+        status = sm_fail(err, SM_BAD_INPUT, "row %zu of what is read has no place", row);
+    return status;
+}
+
 /* states: room for what is told of a model that ends there. */
-static sm_status read_all(sm_generator *g, const int32_t *token, const size_t *count, float *states,
-                          sm_generator_result *result, sm_error *err) {
-    size_t n = (size_t)g->setup.sequences, source = g->t.source;
-    size_t slots = g->feed.slots, first = g->group * slots;
-    bool listens = sm_generator_size_of(g).listens;
-    if (!source)
+static sm_status read_rows(sm_generator *g, const sm_generator_source *s, float *states,
+                           sm_generator_result *result, sm_error *err) {
+    const size_t rows = g->groups * s->rows;
+    if (!g->t.source)
         return sm_fail(err, SM_BAD_INPUT, "%s has one stack, which is fed", g->setup.model->name);
-    size_t *begin = sm_calloc(n, sizeof *begin);
+    size_t *begin = sm_calloc(rows, sizeof *begin);
     sm_status status = begin ? SM_OK : sm_fail_memory(err);
-    for (size_t i = 0; !status && i < n; i++) {
-        if (count[i] < (listens ? source : 1) || count[i] > source)
-            status = sm_fail(err, SM_BAD_INPUT, "%s reads from 1 to %zu words of a text, not %zu",
-                             g->setup.model->name, source, count[i]);
-        for (size_t k = 0; !status && !listens && k < count[i]; k++)
-            status = check_word(g, token[i * source + k], err);
-    }
-    if (!status) status = sm_generator_prepare(g, slots, slots, err);
-    g->feed = (train_feed){.width = source,
-                           .token = token,
-                           .count = count,
+    for (size_t r = 0; !status && r < rows; r++) status = check_source(g, s, r, err);
+    if (!status) status = sm_generator_prepare(g, s->rows, s->rows, err);
+    g->feed = (train_feed){.width = g->t.source,
+                           .token = s->token,
+                           .given = s->given,
+                           .count = s->count,
                            .position = begin,
-                           .slot = g->slot,
+                           .slot = s->place,
                            .page_tokens = g->feed.page_tokens,
                            .pages = g->feed.pages,
-                           .slots = slots,
-                           .first = first,
+                           .slots = g->feed.slots,
+                           .places = g->feed.places,
+                           .first = g->group * s->rows,
                            .scores = states};
     if (!status) status = run_pass(g, SM_TRAIN_READ, result, err);
-    for (size_t i = 0; !status && i < slots; i++) g->read[i] = count[first + i];
-    for (size_t i = 0; !status && i < n; i++) g->cached[i] = 0;
+    for (size_t r = 0; !status && r < rows; r++) {
+        const size_t group = r / s->rows, place = s->place[r];
+        if (s->count[r] && group == g->group) g->read[place] = s->count[r];
+        if (s->count[r] && !g->paged)
+            g->cached[group * g->feed.slots + place / (g->feed.places / g->feed.slots)] = 0;
+    }
     sm_free(begin);
     return status;
 }
 
-sm_status sm_generator_read(sm_generator *g, const int32_t *token, const size_t *count,
+sm_status sm_generator_read(sm_generator *g, const sm_generator_source *source,
                             sm_generator_result *result, sm_error *err) {
-    return read_all(g, token, count, NULL, result, err);
+    return read_rows(g, source, NULL, result, err);
 }
 
-sm_status sm_generator_states(sm_generator *g, const sm_generator_pass *pass, float *states,
-                              sm_generator_result *result, sm_error *err) {
+sm_status sm_generator_states(sm_generator *g, const sm_generator_pass *pass, const float *given,
+                              float *states, sm_generator_result *result, sm_error *err) {
     size_t n = (size_t)g->setup.sequences, row = pass->queries * told_width(&g->t);
     if (!sm_model_reads(g->setup.model)) {
         sm_status status = sm_generator_feed(g, pass, states, result, err);
@@ -448,7 +460,8 @@ sm_status sm_generator_states(sm_generator *g, const sm_generator_pass *pass, fl
     if (pass->queries != g->t.source)
         return sm_fail(err, SM_INTERNAL, "%zu positions of %zu", pass->queries, g->t.source);
     memset(states, 0, n * row * sizeof *states);
-    sm_status status = read_all(g, pass->token, pass->count, states, result, err);
+    const sm_generator_source all = {g->feed.slots, pass->token, given, pass->count, g->slot};
+    sm_status status = read_rows(g, &all, states, result, err);
     return status ? status : sm_run_all_reduce(g->t.world, states, n * row, SM_ELEMENT_F32, err);
 }
 
@@ -458,10 +471,21 @@ sm_status sm_generator_step(sm_generator *g, const sm_generator_rows *p, float *
     return run_rows(g, p, scores, result, err);
 }
 
+/* Where the pictures of a sequence begin that is fed more. */
+static void note_pictures(const sm_generator *g, const sm_generator_pass *pass, size_t sequence) {
+    size_t *begun = g->begun + sequence * g->t.pictures;
+    for (size_t k = 0; k < g->t.pictures && !g->cached[sequence]; k++) begun[k] = SIZE_MAX;
+    for (size_t i = 0; i < pass->count[sequence]; i++) {
+        int row = pass->token[sequence * pass->queries + i] - g->setup.model->V;
+        if (row >= 0 && (size_t)row < g->t.seen && (size_t)row % g->t.each == 0)
+            begun[(size_t)row / g->t.each] = g->cached[sequence] + i;
+    }
+}
+
 /* The rows of a pass of whole sequences: of each, its queries, the last of which may pad. */
 static sm_status fill_rows(const sm_generator *g, const sm_generator_pass *pass, size_t *count,
-                           size_t *position, size_t *slot, size_t *score, int32_t *page,
-                           sm_error *err) {
+                           size_t *position, size_t *slot, size_t *score, size_t *begun,
+                           int32_t *page, sm_error *err) {
     size_t room = (size_t)g->setup.tokens, q = pass->queries, scored = pass->each ? q : 1, most = 0;
     for (size_t i = 0; i < (size_t)g->setup.sequences; i++) {
         size_t n = pass->count[i], first = g->slot[i] * q; /* row of its group */
@@ -470,7 +494,10 @@ static sm_status fill_rows(const sm_generator *g, const sm_generator_pass *pass,
                            "the cache has room for %zu tokens, and %zu come after %zu", room, n,
                            g->cached[i]);
         if (n > most) most = n;
+        if (g->t.seen) note_pictures(g, pass, i);
         for (size_t k = 0; k < q; k++) {
+            for (size_t p = 0; g->t.seen && p < g->t.pictures; p++)
+                begun[(i * q + k) * g->t.pictures + p] = g->begun[i * g->t.pictures + p];
             count[i * q + k] = k < n;
             position[i * q + k] = g->cached[i] + k;
             slot[i * q + k] = g->slot[i];
@@ -485,11 +512,12 @@ static sm_status fill_rows(const sm_generator *g, const sm_generator_pass *pass,
 sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, float *scores,
                             sm_generator_result *result, sm_error *err) {
     size_t n = (size_t)g->setup.sequences, all = n * pass->queries, each = n / g->groups;
-    size_t *number = sm_calloc(4 * all + 1, sizeof *number);
+    size_t *number = sm_calloc((4 + g->t.pictures) * all + 1, sizeof *number);
     int32_t *page = sm_calloc(all + 1, sizeof *page);
     size_t *position = number + all, *slot = position + all, *score = slot + all;
+    size_t *begun = score + all;
     sm_status status = number && page ? SM_OK : sm_fail_memory(err);
-    if (!status) status = fill_rows(g, pass, number, position, slot, score, page, err);
+    if (!status) status = fill_rows(g, pass, number, position, slot, score, begun, page, err);
     const sm_generator_rows rows = {.rows = each * pass->queries,
                                     .table = 1,
                                     .scored = each * (pass->each ? pass->queries : 1),
@@ -497,6 +525,7 @@ sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, floa
                                     .count = number,
                                     .position = position,
                                     .slot = slot,
+                                    .begun = begun,
                                     .page = page,
                                     .score = score};
     if (!status) status = run_rows(g, &rows, scores, result, err);
@@ -514,13 +543,20 @@ static bool scans(const sm_trainer *t) {
 }
 
 sm_generator_size sm_generator_size_of(const sm_generator *g) {
-    return (sm_generator_size){(size_t)g->setup.sequences,
-                               (size_t)g->setup.tokens,
-                               told_width(&g->t),
-                               writes(&g->t),
-                               scans(&g->t),
-                               g->t.source,
-                               g->t.list[g->setup.model->kinds].program->input >= 0};
+    const sm_program *first = g->t.list[g->setup.model->kinds].program;
+    const sm_tensor *in = first->input >= 0 ? &first->tensor[first->input] : NULL;
+    return (sm_generator_size){
+        .sequences = (size_t)g->setup.sequences,
+        .room = (size_t)g->setup.tokens,
+        .vocabulary = told_width(&g->t),
+        .writes = writes(&g->t),
+        .scans = scans(&g->t),
+        .source = g->t.source,
+        .listens = in != NULL,
+        .numbers = in ? (size_t)(first->dim[in->dim[1]].size * first->dim[in->dim[2]].size) : 0,
+        .pictures = g->feed.places / g->feed.slots,
+        .rows = g->t.seen ? g->t.each : 0,
+        .whole = g->t.seen && g->t.numbers[0].seen_whole};
 }
 
 sm_status sm_generator_weight_bytes(const sm_generator *g, double *bytes, sm_error *err) {

@@ -18,8 +18,7 @@ static double weight_bytes(const sm_trainer *t) {
 static double size_of(const sm_trainer *t, const sm_program *b, const sm_size *s) {
     double bytes = s->base / train_degree(t, s->mask);
     const bool scores = b == t->list[t->lists - 1].program && t->serving;
-    if (s->per_sequence)
-        bytes *= t->reads ? t->setup->sequences : scores ? t->scored : t->extent.sequences;
+    if (s->per_sequence) bytes *= scores ? t->scored : t->extent.sequences;
     if (s->per_key && !t->reads) bytes *= t->extent.keys;
     return bytes;
 }

@@ -20,7 +20,7 @@ static sm_status make_room(const sm_trainer *t, const sm_task_list *l, int tenso
     sm_local_block like = sm_task_list_block(l, tensor);
     sm_status status = SM_OK;
     bool once = l->program->op[l->program->tensor[tensor].producer].once;
-    like.size[0] = once ? t->feed->slots : t->feed->pages;
+    like.size[0] = once ? t->feed->places : t->feed->pages;
     if (!c->block->data) {
         status = sm_local_block_new(like.element, like.rank, like.size, c->block, err);
         /* All of it is touched now: no later pass waits for the system's pages. */
@@ -38,11 +38,11 @@ size_t train_cache_row(const train_feed *feed, size_t r, size_t position, size_t
 }
 
 /* Rows [B,1,...] behind those cached of each sequence, where this rank has their positions; what
- * sequences keep of all that was read lies in their slots as it was made. */
+ * sequences keep of all that was read lies in its place as it was made. */
 static void copy_behind(const train_feed *feed, const sm_local_block *from, const cache *c,
                         bool once) {
     size_t places = c->block->size[1], row = sm_local_block_count(from) / from->size[0];
-    size_t room = once ? feed->slots : feed->pages * places;
+    size_t room = once ? feed->places : feed->pages * places;
     const float *x = from->data;
     float *y = c->block->data;
     for (size_t s = 0; s < from->size[0]; s++) {

@@ -225,7 +225,7 @@ static void norm(expression *x, int t, float *y) {
  * its row and side are told. */
 static size_t pictures_before(const sm_trainer *t, size_t sequence, size_t at, size_t *row,
                               size_t *side) {
-    const size_t *begun = t->feed ? t->feed->begun + t->feed->slot[sequence] * t->pictures : NULL;
+    const size_t *begun = t->feed ? t->feed->begun + sequence * t->pictures : NULL;
     size_t less = 0;
     for (size_t k = 0; k < t->pictures && t->seen; k++) {
         const size_t from = begun ? begun[k] : k * t->each;

@@ -51,18 +51,20 @@ static size_t before(const train_call *c) {
     return c->list == &c->t->list[c->t->setup->model->kinds] ? 0 : c->t->ahead;
 }
 
-/* Of the rows of all pictures; ranks of context have a part of each picture. */
-static size_t as_made(const sm_trainer *t, size_t row) {
+/* Of the rows of all pictures; ranks of context have a part of each picture. In training pictures
+ * of a sequence lie one behind the other there; serving, each has its place. */
+static size_t as_made(const sm_trainer *t, size_t row, size_t *place) {
     const size_t part = t->each / (size_t)t->setup->degree[SM_AXIS_CONTEXT];
     const size_t picture = row / t->each, within = row % t->each;
-    return (within / part * t->pictures + picture) * part + within % part;
+    if (t->feed) *place = *place * t->pictures + picture;
+    return t->feed ? within : (within / part * t->pictures + picture) * part + within % part;
 }
 
 /* The element of the table that its row begins with; SIZE_MAX: the row is on another rank. */
 static size_t row_of(const train_call *c, const sm_local_block *table, const size_t *offset,
                      size_t first, size_t s, size_t position) {
     const size_t *size = table->size + table->rank - 2, sequence = first + s;
-    size_t first_word = offset[table->rank - 2], before_it = 0;
+    size_t first_word = offset[table->rank - 2], place = 0;
     size_t word =
         c->line->operands == 1
             ? train_position(c->t, sequence) + position + (size_t)c->numbers->first_position
@@ -70,11 +72,11 @@ static size_t row_of(const train_call *c, const sm_local_block *table, const siz
                                     : 0;
     if (of_rows(c)) {
         word -= (size_t)c->t->setup->model->V;
-        before_it = (c->t->feed ? c->t->feed->slot[sequence] : s) * size[0];
-        if (word < c->t->seen) word = as_made(c->t, word);
+        place = c->t->feed ? c->t->feed->slot[sequence] : s;
+        if (word < c->t->seen) word = as_made(c->t, word, &place);
     }
     bool here = word >= first_word && word - first_word < size[0];
-    return here ? (before_it + word - first_word) * size[1] : SIZE_MAX;
+    return here ? (place * size[0] + word - first_word) * size[1] : SIZE_MAX;
 }
 
 /* Between rows of a table and those of positions, from `at` on. */

@@ -103,9 +103,11 @@ typedef struct train_feed {
     const size_t *count;    /* [rows]: 1, or 0 of one that pads; words, of what is read */
     const size_t *position; /* [rows]: of the query */
     const size_t *slot;     /* [rows]: of its states, on its rank */
-    const size_t *begun;    /* [slots, pictures]: where each does; SIZE_MAX: not yet */
+    const size_t *begun;    /* [rows, pictures]: where each does; SIZE_MAX: there is none */
+    const float *given;     /* [rows, ...]: what is read that is no words; NULL: drawn */
     const int32_t *page;    /* [rows, table]: on its rank */
     size_t table, page_tokens, pages, slots; /* pages, slots: of a rank */
+    size_t places;                           /* for what is read, of a rank */
     size_t width;                            /* words of a row */
     const size_t *read;                      /* [slots]: words of each that it has read */
     size_t first;                            /* row of this rank */

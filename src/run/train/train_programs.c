@@ -50,10 +50,8 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     double size[SM_MAX_DIMENSIONS];
     sm_status status = read_lines(t, &rules, err);
     size_t source = !status && t->serving ? sm_program_source(t->lines[t->lists]) : 0;
-    if (source) {                                   /* of all sequences at once, as in training */
-        if (source > t->source) t->source = source; /* rows may be left out on the way */
-        rules.decode = false;
-    }
+    if (source > t->source) t->source = source; /* rows may be left out on the way */
+    if (source) rules.decode = false;           /* all of them at once, as in training */
     if (!status)
         status = t->serving ? sm_program_build_serving(s->model, piece, kind, &rules, &b, err)
                             : sm_program_build(s->model, piece, kind, s->tokens, &rules, &b, err);
@@ -62,12 +60,15 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     size_weights(t, &b);
     if (piece == SM_PIECE_EMBEDDING && kind == 0 && b.input >= 0)
         t->pictures = (size_t)b.dim[b.tensor[b.input].dim[0]].size;
-    if (b.lent >= 0 && b.input < 0) t->seen = (size_t)b.dim[b.tensor[b.lent].dim[1]].size;
-    if (t->pictures) t->each = t->seen / t->pictures;
-    while (t->side * t->side < t->each) t->side++;
+    if (b.lent >= 0 && b.input < 0) {
+        t->seen = (size_t)b.dim[b.tensor[b.lent].dim[1]].size;
+        if (t->pictures) t->each = t->seen / t->pictures;
+        if (t->serving && s->pictures) t->pictures = (size_t)s->pictures; /* programs are of one */
+        if (t->pictures) t->seen = t->each * t->pictures;
+        while (t->side * t->side < t->each) t->side++;
+    }
     sm_program_extent extent = t->extent;
     if (piece == SM_PIECE_HEAD && t->serving) extent.sequences = t->scored;
-    if (source) extent.sequences = s->sequences;
     sm_program_sizes(&b, &extent, size);
     sm_bits again = piece != SM_PIECE_LAYER ? 0
                     : s->recompute_ops      ? sm_recompute_named(&b, s->recompute_ops)

@@ -185,10 +185,11 @@ sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
     if (s->stages > 1 && s->chunks < s->stages)
         return sm_fail(err, SM_BAD_INPUT, "%d chunks of layers are too few for %d stages",
                        s->chunks, s->stages);
-    if (sm_model_stacked(s->model) && (s->stages > 1 || s->rules.seq))
-        return sm_fail(err, SM_BAD_INPUT, "%s has several stacks, which run with seq=off and whole",
+    if (sm_model_stacked(s->model) && s->rules.seq)
+        return sm_fail(err, SM_BAD_INPUT, "%s has several stacks, which run with seq=off",
                        s->model->name);
-    status = train_check_model(s, false, err);
+    if (s->stages > 1) status = sm_program_parts(s->model, s->chunk[0].last, err);
+    if (!status) status = train_check_model(s, false, err);
     if (!status) status = check_batch(s, err);
     return status ? status : train_check_copies(s, err);
 }

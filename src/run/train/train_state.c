@@ -154,7 +154,7 @@ void train_give(const sm_trainer *t, const sm_call *call) {
         sm_rng rng = draws_of(t, sequence);
         rng.state += at + 1;
         float x = (float)(sm_rng_next(&rng) >> 40) / 8388608.0F - 1;
-        if (t->setup->given) x = t->setup->given[sequence * positions * width + at];
+        if (t->feed && t->feed->given) x = t->feed->given[sequence * positions * width + at];
         sm_elements_write(call->out->element, call->out->data, i, 1, &x);
     }
 }
@@ -187,6 +187,7 @@ static const sm_task_list *piece_of(const sm_trainer *t, int layer) {
 static int stage_of(const sm_trainer *t, int layer) {
     const sm_train_setup *s = t->setup;
     if (!s->chunks || layer < 0) return s->chunks ? s->chunk[0].stage : 0;
+    if (layer > s->model->L) layer = s->model->out[layer - s->model->L].before;
     for (int c = 0; c < s->chunks; c++)
         if (layer >= s->chunk[c].first && layer < s->chunk[c].last) return s->chunk[c].stage;
     return s->chunk[sm_stage_model_chunks(&t->stage) - 1].stage;
@@ -455,10 +456,10 @@ static sm_status load_stored(sm_trainer *t, sm_train_array *a, const sm_layout *
 /* A head's copy on another stage than the embedding: this rank's part of that. */
 static sm_status load_copy(sm_trainer *t, sm_train_part part, sm_local_block *copy,
                            sm_train_visit find, void *context, sm_error *err) {
-    const sm_task_list *p = piece_of(t, -1);
+    const sm_task_list *p = piece_of(t, t->stage.embedding);
     sm_train_array a;
-    sm_layout layout = describe(t, p, -1, sm_task_list_matrix(p), part, &a);
-    return load_array(t, &a, &layout, copy, find, context, err);
+    sm_layout layout = describe(t, p, t->stage.embedding, sm_task_list_matrix(p), part, &a);
+    return load_stored(t, &a, &layout, copy, find, context, err);
 }
 
 static sm_status load_layer(sm_trainer *t, sm_step_layer *layer, sm_train_part part,

@@ -190,9 +190,11 @@ static sm_status new_weight(sm_trainer *t, sm_step_layer *layer, int tensor, sm_
               .zero = w->adapter == SM_ADAPTER_B,
               .deviation = 1 / sqrt(t->setup->model->D)};
     if (w->tied && sm_stage_tie_parted(&t->stage)) { /* to the embedding: drawn as that is */
-        const sm_task_list *p = &t->list[t->setup->model->kinds];
+        const sm_model *m = t->setup->model;
+        const int first = t->stage.embedding;
+        const sm_task_list *p = &t->list[m->kinds + (first < 0 ? 0 : first - m->L)];
         int matrix = sm_task_list_matrix(p);
-        d.seed = seed_of(t->setup->seed + (uint64_t)matrix, -1, p->program->tensor[matrix].name);
+        d.seed = seed_of(t->setup->seed + (uint64_t)matrix, first, p->program->tensor[matrix].name);
     }
     const sm_array *array = &task->einsum.in[operand];
     bool idle = t->setup->undrawn && !d.norm && !w->adapter;
