@@ -134,8 +134,8 @@ static bool line_recurs(const sm_text_lines *l, const sm_text_line *line, bool c
         runs = l->dim[line->along].role == SM_DIMENSION_POSITIONS;
     for (int t = 0; runs && t < line->terms; t++) {
         sm_operator op = line->term[t].op;
-        runs = line->term[t].kind != SM_TERM_OPERATOR || op <= SM_OPERATOR_SQUARE ||
-               op == SM_OPERATOR_CARRY || (chunks && op == SM_OPERATOR_MASK);
+        runs = line->term[t].kind != SM_TERM_OPERATOR || op == SM_OPERATOR_CARRY ||
+               op <= (chunks ? SM_OPERATOR_BELOW : SM_OPERATOR_SQUARE);
     }
     return runs && line->terms <= SM_RUN_TERMS;
 }

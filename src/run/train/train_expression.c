@@ -333,6 +333,11 @@ static float limited(const train_numbers *n, float *a) {
     return 1 / (1 + expf(-(float)n->gate_slope * *a));
 }
 
+/* Of a row of a matrix, what is not above its diagonal, or what is below. */
+static size_t kept(const expression *x, sm_operator op) {
+    return x->at[x->rank - 2] + (op == SM_OPERATOR_MASK);
+}
+
 static void pointwise(expression *x, int t, float *y) {
     const sm_term *term = &x->line->term[t];
     const train_numbers *numbers = x->c->numbers;
@@ -347,8 +352,9 @@ static void pointwise(expression *x, int t, float *y) {
     case SM_OPERATOR_SUBTRACT:
         for (size_t i = 0; i < n; i++) y[i] = a[i] - b[i];
         break;
-    case SM_OPERATOR_MASK: /* of a matrix, what is not above its diagonal */
-        for (size_t i = 0; i < n; i++) y[i] = i <= x->at[x->rank - 2] ? a[i] : 0;
+    case SM_OPERATOR_MASK:
+    case SM_OPERATOR_BELOW:
+        for (size_t i = 0; i < n; i++) y[i] = i < kept(x, term->op) ? a[i] : 0;
         break;
     case SM_OPERATOR_MULTIPLY:
         if (is_limited(x, t))
@@ -519,7 +525,8 @@ static void slope_at(const expression *x, sm_operator op, const float *a, float 
             case SM_OPERATOR_TANH: y = tanhf(a[i]), f[i] = 1 - y * y; break;
             case SM_OPERATOR_CAP: y = tanhf(a[i] / cap), f[i] = 1 - y * y; break;
             case SM_OPERATOR_NEGATE: f[i] = -1; break;
-            case SM_OPERATOR_MASK: f[i] = i <= x->at[x->rank - 2]; break;
+            case SM_OPERATOR_MASK:
+            case SM_OPERATOR_BELOW: f[i] = i < kept(x, op); break;
             default: f[i] = 1; break;
             }
         }
@@ -535,12 +542,14 @@ static void pointwise_back(expression *x, int t) {
         float *dx = x->slope[at];
         if (!x->wanted[at]) continue;
         if (term->op == SM_OPERATOR_MULTIPLY || term->op == SM_OPERATOR_DIVIDE) {
-            const float *a = value_of(x, x->argument[t][0]), *b = value_of(x, x->argument[t][1]);
-            bool times = term->op == SM_OPERATOR_MULTIPLY;
+            bool times = term->op == SM_OPERATOR_MULTIPLY, limits = is_limited(x, t);
+            /* of a product with a number the array is not kept */
+            const float *a = k ? value_of(x, x->argument[t][0]) : dy;
+            const float *b = k && times && !limits ? dy : value_of(x, x->argument[t][1]);
             const float limit = (float)x->c->numbers->gate_limit;
-            for (size_t i = 0; is_limited(x, t) && i < n; i++)
+            for (size_t i = 0; limits && i < n; i++)
                 dx[i] = dy[i] * (k == 0 ? 1 + within(b[i], limit) : fabsf(b[i]) < limit ? a[i] : 0);
-            for (size_t i = 0; !is_limited(x, t) && i < n; i++)
+            for (size_t i = 0; !limits && i < n; i++)
                 dx[i] = dy[i] * (times    ? (k ? a[i] : b[i])
                                  : k == 0 ? 1 / b[i]
                                           : -a[i] / (b[i] * b[i]));

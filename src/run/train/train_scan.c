@@ -167,7 +167,8 @@ static bool is_of_chunks(const scan *x, int n) {
                   x->within >> out->dim[out->rank - 2] & 1;
     bool sums = line->op == SM_OPERATOR_SUM, adds = sums || line->op == SM_OPERATOR_CUMSUM;
     for (int t = 0; t < line->terms && !square; t++)
-        if (line->term[t].kind == SM_TERM_OPERATOR && line->term[t].op == SM_OPERATOR_MASK)
+        if (line->term[t].kind == SM_TERM_OPERATOR && line->term[t].op > SM_OPERATOR_SQUARE &&
+            line->term[t].op <= SM_OPERATOR_BELOW)
             return false;
     if (adds &&
         (in->rank < 3 || !(x->within >> in->dim[2] & 1) || (!sums && line->along != in->dim[2])))
