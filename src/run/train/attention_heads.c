@@ -209,8 +209,9 @@ void attention_each_head(const attention_blocks *b,
 
 size_t attention_room_count(const attention_blocks *b) {
     size_t queries = b->x[Q]->size[1];
-    size_t most = SM_QUERIES_AT_ONCE;
-    return (b->mask.cap > 0 ? 3 : 2) * (queries < most ? queries : most) * b->keys;
+    size_t most = queries < SM_QUERIES_AT_ONCE ? queries : SM_QUERIES_AT_ONCE;
+    size_t wide = (size_t)(b->op->query_size + b->op->value_size);
+    return (b->mask.cap > 0 ? 3 : 2) * most * b->keys + 2 * wide * (queries + b->keys);
 }
 
 size_t attention_row_count(const attention_blocks *b) {
@@ -287,12 +288,39 @@ typedef struct working {
     void *context;
 } working;
 
+/* Rows of other heads between those of one make each of them a page of its own, which every panel
+ * reads again: they are brought together once, and what is written goes back. */
+static float *together(attention_rows *r, long rows, int size, float *room) {
+    if (!r->first || r->apart == size) return room;
+    for (long i = 0; i < rows; i++)
+        memcpy(room + i * size, r->first + i * r->apart, (size_t)size * sizeof *room);
+    *r = (attention_rows){room, size};
+    return room + rows * size;
+}
+
+static void go_back(attention_rows from, attention_rows to, long rows, int size) {
+    for (long i = 0; from.first != to.first && i < rows; i++)
+        memcpy(to.first + i * to.apart, from.first + i * from.apart, (size_t)size * sizeof(float));
+}
+
 static void each_panel(const attention_head *h, void *context) {
+    static const int array[] = {Q, Q2, OUT, KEYS, KEYS2, VALUES};
+    const int size[] = {h->size, h->size2, h->value_size, h->size, h->size2, h->value_size};
     const working *w = context;
+    attention_head own = *h;
+    float *room = w->room;
+    for (int k = 0; k < 6; k++) {
+        const long rows = k < 3 ? h->queries : h->keys;
+        room = together(&own.x[array[k]], rows, size[k], room);
+        room = together(&own.d[array[k]], rows, size[k], room);
+    }
     for (int first = 0; first < h->queries; first += w->at_once) {
-        attention_head panel = panel_of(h, first, w->at_once, w->room);
+        attention_head panel = panel_of(&own, first, w->at_once, room);
         if (panel.keys > 0) w->work(&panel, w->context);
     }
+    for (int k = 0; k < 6; k++)
+        go_back(own.d[array[k]], h->d[array[k]], k < 3 ? h->queries : h->keys, size[k]);
+    go_back(own.x[OUT], h->x[OUT], h->queries, h->value_size);
 }
 
 void attention_each_panel(const attention_blocks *b,
