@@ -65,7 +65,7 @@ attention_blocks attention_blocks_of(const train_call *c) {
     b.keys = b.x[KEYS]->size[1];
     b.mask =
         (attention_mask){.scale = (float)(n->score_scale > 0 ? n->score_scale : 1 / sqrt(query)),
-                         .cap = (float)n->score_cap,
+                         .cap = (float)n->attn_logit_softcapping,
                          .both = !c->line->causal,
                          .window = (long)op->window,
                          .chunk = (long)op->chunk,
@@ -78,7 +78,7 @@ attention_blocks attention_blocks_of(const train_call *c) {
         b.mask.window = 0;
     }
     b.mask.scale *= (float)n->rope_score_scale;
-    b.alibi = n->alibi;
+    b.alibi = n->alibi_bias_max;
     b.at_once = SM_QUERIES_AT_ONCE;
     b.heads = c->in[Q].offset;
     if (b.x[DISTANCES]) find_buckets(&b, n->distance_most);
@@ -288,39 +288,34 @@ typedef struct working {
     void *context;
 } working;
 
-/* Rows of other heads between those of one make each of them a page of its own, which every panel
- * reads again: they are brought together once, and what is written goes back. */
-static float *together(attention_rows *r, long rows, int size, float *room) {
-    if (!r->first || r->apart == size) return room;
-    for (long i = 0; i < rows; i++)
-        memcpy(room + i * size, r->first + i * r->apart, (size_t)size * sizeof *room);
-    *r = (attention_rows){room, size};
-    return room + rows * size;
-}
-
-static void go_back(attention_rows from, attention_rows to, long rows, int size) {
+static void copy_rows(attention_rows from, attention_rows to, long rows, int size) {
     for (long i = 0; from.first != to.first && i < rows; i++)
         memcpy(to.first + i * to.apart, from.first + i * from.apart, (size_t)size * sizeof(float));
 }
 
+/* Rows of other heads between those of one make each of them a page of its own, which every panel
+ * reads again: they are brought together once, and what is written goes back. */
 static void each_panel(const attention_head *h, void *context) {
     static const int array[] = {Q, Q2, OUT, KEYS, KEYS2, VALUES};
     const int size[] = {h->size, h->size2, h->value_size, h->size, h->size2, h->value_size};
+    const long rows[] = {h->queries, h->queries, h->queries, h->keys, h->keys, h->keys};
     const working *w = context;
     attention_head own = *h;
     float *room = w->room;
-    for (int k = 0; k < 6; k++) {
-        const long rows = k < 3 ? h->queries : h->keys;
-        room = together(&own.x[array[k]], rows, size[k], room);
-        room = together(&own.d[array[k]], rows, size[k], room);
+    for (int i = 0; i < 12; i++) {
+        const int k = i % 6;
+        attention_rows *r = i < 6 ? &own.x[array[k]] : &own.d[array[k]], there = *r;
+        if (!r->first || r->apart == size[k]) continue;
+        *r = (attention_rows){room, size[k]};
+        copy_rows(there, *r, rows[k], size[k]);
+        room += rows[k] * size[k];
     }
     for (int first = 0; first < h->queries; first += w->at_once) {
         attention_head panel = panel_of(&own, first, w->at_once, room);
         if (panel.keys > 0) w->work(&panel, w->context);
     }
-    for (int k = 0; k < 6; k++)
-        go_back(own.d[array[k]], h->d[array[k]], k < 3 ? h->queries : h->keys, size[k]);
-    go_back(own.x[OUT], h->x[OUT], h->queries, h->value_size);
+    for (int k = 0; k < 6; k++) copy_rows(own.d[array[k]], h->d[array[k]], rows[k], size[k]);
+    copy_rows(own.x[OUT], h->x[OUT], h->queries, h->value_size);
 }
 
 void attention_each_panel(const attention_blocks *b,
@@ -357,13 +352,12 @@ static void hide_columns(const attention_head *h, int query, float *score) {
 }
 
 void attention_scores(const attention_head *h) {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, h->queries, h->keys, h->size,
-                h->mask.scale, h->x[Q].first, h->x[Q].apart, h->x[KEYS].first, h->x[KEYS].apart,
-                0.0F, h->p, h->keys);
-    if (h->size2)
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, h->queries, h->keys, h->size2,
-                    h->mask.scale, h->x[Q2].first, h->x[Q2].apart, h->x[KEYS2].first,
-                    h->x[KEYS2].apart, 1.0F, h->p, h->keys);
+    for (int pair = 0; pair < (h->size2 ? 2 : 1); pair++) {
+        const attention_rows *q = &h->x[pair ? Q2 : Q], *k = &h->x[pair ? KEYS2 : KEYS];
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, h->queries, h->keys,
+                    pair ? h->size2 : h->size, h->mask.scale, q->first, q->apart, k->first,
+                    k->apart, (float)pair, h->p, h->keys);
+    }
     size_t keys = (size_t)h->keys, n = (size_t)h->queries * keys;
     for (int i = 0; i < h->queries; i++) {
         float *score = h->p + (size_t)i * keys;

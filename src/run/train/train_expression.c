@@ -74,21 +74,17 @@ static void set_rows(expression *x) {
     for (int d = x->row_from; d < x->rank; d++) x->width *= x->size[d];
 }
 
-/* Arguments of each operator: its last values. */
-static bool link_terms(expression *x) {
+/* Arguments of each operator: its last values (sm_program_runs saw that they are there). */
+static void link_terms(expression *x) {
     int stack[MOST_TERMS], n = 0;
     x->terms = x->line->terms;
-    if (x->terms > MOST_TERMS || x->terms < 1) return false;
     for (int t = 0; t < x->terms; t++) {
         const sm_term *term = &x->line->term[t];
-        if (term->kind == SM_TERM_OPERATOR) {
-            if (term->arguments > MOST_ARGUMENTS || term->arguments > n) return false;
-            n -= term->arguments;
-            for (int k = 0; k < term->arguments; k++) x->argument[t][k] = stack[n + k];
-        }
+        if (term->kind == SM_TERM_OPERATOR) n -= term->arguments;
+        for (int k = 0; term->kind == SM_TERM_OPERATOR && k < term->arguments; k++)
+            x->argument[t][k] = stack[n + k];
         stack[n++] = t;
     }
-    return n == 1;
 }
 
 /* x = x + a, where x is what the layer passes on. */
@@ -114,7 +110,7 @@ static sm_status begin(expression *x, train_call *c, const train_array *shape, s
     const sm_tensor *out = &c->list->program->tensor[c->op->out];
     *x = (expression){.c = c, .line = c->line, .rank = shape->block->rank};
     memcpy(x->size, shape->block->size, sizeof x->size);
-    if (!link_terms(x)) return sm_fail(err, SM_INTERNAL, "%s is too long", c->op->name);
+    link_terms(x);
     set_rows(x);
     x->branch = adds_to_stream(c) ? (float)c->numbers->residual_scale : 1;
     /* Those of the family, or of this scale alone: norm_offset.mixer.n. */
@@ -401,7 +397,8 @@ static void pointwise(expression *x, int t, float *y) {
         break;
     case SM_OPERATOR_CAP:
         for (size_t i = 0; i < n; i++)
-            y[i] = (float)numbers->logit_cap * tanhf(a[i] / (float)numbers->logit_cap);
+            y[i] = (float)numbers->final_logit_softcapping *
+                   tanhf(a[i] / (float)numbers->final_logit_softcapping);
         break;
     default: memset(y, 0, n * sizeof *y); break;
     }
@@ -489,7 +486,7 @@ static void norm_back(expression *x, int t) {
 static void slope_at(const expression *x, sm_operator op, const float *a, float *f) {
     const train_numbers *numbers = x->c->numbers;
     size_t n = x->width;
-    const float cap = (float)numbers->logit_cap;
+    const float cap = (float)numbers->final_logit_softcapping;
     switch (op) {
     case SM_OPERATOR_SILU:
         if (!(numbers->gate_limit > 0)) logistic(a, n, f);
@@ -568,6 +565,7 @@ static void pass_down(expression *x, int t) {
     const sm_term *term = &x->line->term[t];
     if (term->kind == SM_TERM_ARRAY) {
         const operand *o = &x->operand[term->operand];
+        assert(o->slope);
         float *to = o->slope + first_of(x, o);
         if (is_plain(x, o)) row_add(x->slope[t], 1, x->width, to);
         else if (x->row_from == x->rank - 1 && o->along[x->row_from] == 0)
