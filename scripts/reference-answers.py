@@ -7,17 +7,21 @@ tensors, tokens, logits of the last position, a greedy text, and the slope of th
 direction that follows from the names as well. --folder DIR also writes the
 checkpoints themselves, for `scalemodel run generate DIR/NAME`.
 
-    scripts/reference-answers.py tests/reference [NAME ...] [--folder DIR]
+    scripts/reference-answers.py tests/reference [NAME ...] [--folder DIR] [--rwkv DIR]
 
-Needs torch, transformers, safetensors and numpy, and for RWKV-7 flash-linear-attention. Versions
-are noted in the files.
+Needs torch, transformers, safetensors and numpy, for GLA and RWKV-6 and 7 flash-linear-attention,
+and for RWKV-5 and the other form of RWKV-6 (--rwkv) a checkout of BBuf/RWKV-World-HF-Tokenizer.
+Versions are noted in the files.
 """
 import argparse
+import importlib
 import json
 import pathlib
+import shutil
 import sys
 import tempfile
 import zlib
+from unittest import mock
 
 import numpy
 import torch
@@ -61,6 +65,13 @@ DELTA = dict(HEAD, **EXPERTS, num_experts=4, layer_types=[
              linear_key_head_dim=4, linear_value_head_dim=6, linear_num_key_heads=2,
              linear_num_value_heads=4, shared_expert_intermediate_size=12)
 SIX = dict(num_hidden_layers=6)
+GLA = dict(hidden_size=16, num_hidden_layers=2, intermediate_size=24, vocab_size=256,
+           fuse_norm=False, fuse_swiglu=False, fuse_cross_entropy=False, use_cache=False, **ENDS)
+WORLD = dict(hidden_size=16, attention_hidden_size=16, head_size=4, num_hidden_layers=2,
+             vocab_size=256, context_length=64, head_size_divisor=8, use_cache=False)
+XLSTM = dict(hidden_size=16, num_heads=2, num_hidden_layers=2, vocab_size=256, qk_dim_factor=0.5,
+             ffn_proj_factor=1.5, ffn_round_up_to_multiple_of=4, autocast_kernel_dtype="float32",
+             use_cache=False, **ENDS)
 
 
 def rope(**more):
@@ -187,6 +198,17 @@ MODELS = {
         num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"],
         mlp_layer_types=["dense", "sparse", "sparse"], num_local_experts=4, linear_head_dim=4,
         linear_num_heads=2, linear_conv_kernel_dim=4)),
+    "gla": ("gla", dict(GLA, num_heads=4, expand_k=0.5)),
+    "gla-short": ("gla", dict(GLA, num_heads=4, num_kv_heads=2, expand_k=1, use_short_conv=True)),
+    "gla-bare": ("gla", dict(GLA, num_heads=2, expand_k=1, use_output_gate=False)),
+    "rwkv5": ("rwkv5", WORLD),
+    "rwkv6": ("rwkv6", dict(hidden_size=16, num_heads=2, expand_k=0.5, num_hidden_layers=2,
+                            intermediate_size=24, vocab_size=256, proj_low_rank_dim=6,
+                            gate_low_rank_dim=10, fuse_norm=False, use_cache=False,
+                            fuse_cross_entropy=False, **ENDS)),
+    "rwkv6-world": ("rwkv6", WORLD),
+    "xlstm": ("xlstm", XLSTM),
+    "xlstm-fused": ("xlstm", dict(XLSTM, use_bias=True, weight_mode="fused")),
     "mpt": ("mpt", dict(d_model=24, n_layers=2, n_heads=6, max_seq_len=64, vocab_size=256)),
     "rwkv7": ("rwkv7", dict(hidden_size=16, head_dim=4, num_hidden_layers=3, intermediate_size=24,
                             vocab_size=256, decay_low_rank_dim=6, gate_low_rank_dim=10,
@@ -505,11 +527,17 @@ def told_of_a_picture(model, words, direction):
 def read_fla():
     """Classes of flash-linear-attention, whose kernels for GPUs are replaced by the plain functions
     that it holds them against itself."""
+    import fla.layers.gla
+    import fla.layers.rwkv6
     import fla.layers.rwkv7
+    import fla.models.gla
+    import fla.models.rwkv6
     import fla.models.rwkv7
-    import fla.modules.activations
+    import fla.modules.mlp
     from fla.modules.token_shift import token_shift_ref
     from fla.ops.generalized_delta_rule.dplr.naive import dplr_recurrence
+    from fla.ops.gla.naive import naive_recurrent_gla
+    from fla.ops.rwkv6.recurrent_naive import naive_recurrent_rwkv6
     from fla.ops.rwkv7.fused_addcmul import torch_addcmul_rwkv7
     from fla.ops.rwkv7.fused_k_update import k_update_ref
     from fla.ops.rwkv7.gate_output_correction import gate_output_correction_ref
@@ -523,20 +551,79 @@ def read_fla():
         return chunk(r, w, k, v, -kk, kk * a, **more)
 
     def shift(x, cu_seqlens=None, cache=None, output_cache=False):
-        return token_shift_ref(x), x[:, -1:]
+        return (token_shift_ref(x), x[:, -1:]) if output_cache else token_shift_ref(x)
+
+    def gla(q, k, v, gk, **_):
+        return naive_recurrent_gla(q, k, v, gk)
+
+    def rwkv6(r, k, v, w, u, scale, **_):
+        made, state = naive_recurrent_rwkv6(*(x.transpose(1, 2) for x in (r, k, v, w)), u, scale)
+        return made.transpose(1, 2), state
+
+    def convolve(self, x, **_):
+        made = torch.nn.Conv1d.forward(self, x.transpose(1, 2))[..., :x.shape[1]]
+        return torch.nn.functional.silu(made.transpose(1, 2)), None
+
+    def group_norm(self, x):
+        shape = x.shape
+        made = torch.nn.functional.group_norm(x.reshape(-1, shape[-1]), self.num_groups, self.weight,
+                                              self.bias, self.eps)
+        return made.reshape(shape)
 
     layer, model = fla.layers.rwkv7, fla.models.rwkv7.modeling_rwkv7
     layer.token_shift = model.token_shift = shift
     layer.fused_addcmul_rwkv7, layer.fused_k_rwkv7 = torch_addcmul_rwkv7, k_update_ref
     layer.gate_output_correction = gate_output_correction_ref
     layer.chunk_rwkv7, layer.fused_mul_recurrent_rwkv7 = chunk, recurrent
-    model.ACT2FN = dict(sqrelu=lambda x: torch.relu(x)**2)
+    plain = dict(sqrelu=lambda x: torch.relu(x)**2, swish=torch.nn.functional.silu)
+    model.ACT2FN = plain
+    layer, model = fla.layers.rwkv6, fla.models.rwkv6.modeling_rwkv6
+    layer.token_shift = model.token_shift = shift
+    layer.fused_recurrent_rwkv6, layer.ACT2FN, model.ACT2FN = rwkv6, plain, plain
+    layer.GroupNorm.forward = group_norm
+    layer = fla.layers.gla
+    layer.fused_recurrent_gla, layer.ACT2FN = gla, plain
+    layer.ShortConvolution.forward = convolve
+    layer.RMSNorm.forward = lambda self, x: torch.nn.functional.rms_norm(
+        x, x.shape[-1:], self.weight, self.eps)
+    fla.modules.mlp.swiglu = lambda x, y: torch.nn.functional.silu(x) * y
 
 
-def answer(name, folder):
-    if name == "rwkv7":
-        read_fla()
+def read_world(kind, folder):
+    """A class of the authors' checkpoints; what its recurrence keeps passes gradients on here."""
+    if folder is None:
+        raise ValueError("--rwkv DIR says where its class is")
+    sys.modules.setdefault("flash_rwkv", mock.MagicMock())
+    sys.modules.setdefault("pkg_resources", mock.MagicMock(
+        parse_version=lambda x: 0, DistributionNotFound=KeyError,
+        get_distribution=lambda x: mock.MagicMock(parsed_version=0)))
+    sys.modules.setdefault("fla.ops.rwkv6.recurrent_fuse", mock.MagicMock())
+    world = pathlib.Path(tempfile.mkdtemp()) / f"{kind}_world"
+    shutil.copytree(pathlib.Path(folder) / f"{kind}_model", world)
+    text = (world / f"modeling_{kind}.py").read_text()
+    text = text.replace("with torch.no_grad():", "if True:", 1).replace(
+        "    out = torch.zeros_like(key)", "    state = state.clone()\n    out = torch.zeros_like(key)", 1)
+    (world / f"modeling_{kind}.py").write_text(text)
+    sys.path.append(str(world.parent))
+    config, module = (importlib.import_module(f"{kind}_world.{part}_{kind}")
+                      for part in ("configuration", "modeling"))
+    config, model = (getattr(at, f"{kind.capitalize()}{what}")
+                     for at, what in ((config, "Config"), (module, "ForCausalLM")))
+    model._tied_weights_keys = {}  # a list, when it was written
+    model.__base__._init_weights = mock.Mock()  # gives decays another shape
+    AutoConfig.register(kind, config, exist_ok=True)
+    AutoModelForCausalLM.register(config, model, exist_ok=True)
+
+
+def answer(name, folder, authors):
     kind, sizes, *given = (MODELS | MASKED | SEQ2SEQ | SEEING | TOLD)[name]
+    world, fla = sizes is WORLD, kind in ("gla", "rwkv6", "rwkv7") and sizes is not WORLD
+    if world:
+        read_world(kind, authors)
+    elif fla:
+        read_fla()
+    elif kind == "xlstm":  # whose fused weights its own beginning does not fit
+        transformers.models.xlstm.modeling_xlstm.xLSTMPreTrainedModel._init_weights = mock.Mock()
     auto = (given[0] if given else AutoModelForMaskedLM if name in MASKED else
             AutoModelForSpeechSeq2Seq if kind == "whisper" else
             AutoModelForSeq2SeqLM if name in SEQ2SEQ else
@@ -593,7 +680,8 @@ def answer(name, folder):
     trained = torch.nn.functional.cross_entropy(part, torch.tensor(ids[1:TRAINED + 1]))
     trained.backward()
     by = f"transformers {transformers.__version__}" + (
-        f", flash-linear-attention {sys.modules['fla'].__version__}" if name == "rwkv7" else "")
+        f", flash-linear-attention {sys.modules['fla'].__version__}" if fla else
+        ", BBuf/RWKV-World-HF-Tokenizer" if world else "")
     return dict(name=name, made_by=by, config=plain(written),
                 tensors=[dict(name=k, shape=s) for k, s in shapes.items()], ids=ids,
                 loss=round(float(loss), 6), trained=round(trained.item(), 6),
@@ -606,13 +694,14 @@ def main():
     parser.add_argument("to", type=pathlib.Path)
     parser.add_argument("name", nargs="*")
     parser.add_argument("--folder")
+    parser.add_argument("--rwkv")
     args = parser.parse_args()
     for folder in ("told", "seen"):
         (args.to / folder).mkdir(parents=True, exist_ok=True)
     transformers.logging.set_verbosity_error()
     for name in args.name or MODELS | MASKED | SEQ2SEQ | SEEING | TOLD:
         try:
-            told = answer(name, args.folder)
+            told = answer(name, args.folder, args.rwkv)
         except Exception as why:  # a model that this version cannot make
             print(f"{name}: {type(why).__name__}: {str(why)[:200]}")
             continue

@@ -37,6 +37,7 @@ enum { SM_READS_RESULT = 1 << 16, SM_OPERATOR_MOST_ARGUMENTS = 16 };
     X(CAP, "softcap", 1, 1, UNION, 6, 0, 1)                                                        \
     X(SQUARE, "square", 1, 1, UNION, 1, 0, 1)                                                      \
     X(MASK, "mask", 1, 1, UNION, 1, 1, 0)                                                          \
+    X(BELOW, "below", 1, 1, UNION, 1, 1, 0)                                                        \
     X(RMSNORM, "rmsnorm", 1, 3, FIRST, 5, 0, 3)                                                    \
     X(LAYERNORM, "layernorm", 1, 3, FIRST, 8, 0, 3)                                                \
     X(L2NORM, "l2norm", 1, 3, FIRST, 4, 0, 3)                                                      \

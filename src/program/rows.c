@@ -17,13 +17,8 @@
  * two stages share the update (Rajbhandari et al., "ZeRO", 2020). */
 #include <string.h>
 
+#include "partition_parts.h"
 #include "program_parts.h"
-
-static sm_axes stored_over(const sm_tensor *w) {
-    unsigned axes = 0;
-    for (int d = 0; d < w->rank; d++) axes |= w->at[d];
-    return (sm_axes)axes;
-}
 
 /* ---- tied weights: one, of which other layers hold copies ---- */
 
@@ -133,7 +128,7 @@ sm_status sm_stage_group(const sm_stage *s, sm_step_layer *layer, sm_error *err)
             sm_stage_is_copy(s, layer, i))
             continue;
         int g = find_group(layer, sm_mesh_real_axes(&layer->list->mesh, layer->list->partial[i]),
-                           sm_mesh_real_axes(&layer->list->mesh, stored_over(&b->tensor[i])),
+                           sm_mesh_real_axes(&layer->list->mesh, part_stored_mask(b, i)),
                            is_joined(s, layer, i));
         if (g < 0)
             return sm_fail(err, SM_INTERNAL, "a layer has more than %d kinds of weights",

@@ -134,10 +134,10 @@ static bool line_recurs(const sm_text_lines *l, const sm_text_line *line, bool c
         runs = l->dim[line->along].role == SM_DIMENSION_POSITIONS;
     for (int t = 0; runs && t < line->terms; t++) {
         sm_operator op = line->term[t].op;
-        runs = line->term[t].kind != SM_TERM_OPERATOR || op <= SM_OPERATOR_SQUARE ||
-               op == SM_OPERATOR_CARRY || (chunks && op == SM_OPERATOR_MASK);
+        runs = line->term[t].kind != SM_TERM_OPERATOR || op == SM_OPERATOR_CARRY ||
+               op <= (chunks ? SM_OPERATOR_BELOW : SM_OPERATOR_SQUARE);
     }
-    return runs && line->terms <= SM_RUN_TERMS;
+    return runs && (line->terms == 0 || has_a_value(line));
 }
 
 static const char *scan_odd(const sm_text_lines *l) {
@@ -217,12 +217,6 @@ static sm_status check_piece(const sm_model *model, sm_piece piece, int kind, in
     return status ? status : check_positions(model, l, tokens, serving, err);
 }
 
-static bool read_words(const sm_text_lines *l) {
-    for (int i = 0; i < l->arrays; i++)
-        if (l->array[i].role == SM_TEXT_IDS) return true;
-    return false;
-}
-
 /* `pools`: what makes one of all positions stands behind what the class gives of each. */
 bool sm_model_pools(const sm_model *model) {
     double pools = 0;
@@ -254,7 +248,7 @@ static sm_status check_ends(const sm_model *model, int tokens, bool serving, sm_
         bool ends = last == SM_OPERATOR_CROSS_ENTROPY || last == SM_OPERATOR_SAMPLE;
         bool head = i == model->outside - 1, told = head && serving && !sm_model_stacked(model);
         if (ends != head && !told) odd = ends ? "two heads" : "a head without a loss";
-        words |= read_words(l);
+        for (int k = 0; k < l->arrays; k++) words |= l->array[k].role == SM_TEXT_IDS;
         if (ends && told && sm_model_reads(model)) odd = "words for places, behind which none come";
         else if (ends && !words) odd = "inputs that are no words";
         else if (!ends && l->output < 0) odd = "a piece that ends in nothing";

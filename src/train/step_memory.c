@@ -124,11 +124,14 @@ static double operand_bytes(const sm_call *c, int operand) {
     return sm_local_block_bytes(c->in[operand].block);
 }
 
-/* The probabilities of some queries of one head and, backward, their gradient. */
+/* The probabilities of some queries of one head and, backward, their gradient; the rows of a head,
+ * brought together, and those of its gradients. */
 static double scores(const sm_call *c) {
     double queries = (double)c->in[Q].block->size[POSITIONS];
     double keys = (double)c->in[KEYS].block->size[POSITIONS];
-    return 2 * SINGLE_BYTES * fmin(queries, SM_QUERIES_AT_ONCE) * keys;
+    return 2 * SINGLE_BYTES *
+           (fmin(queries, SM_QUERIES_AT_ONCE) * keys +
+            (c->op->query_size + c->op->value_size) * (queries + keys));
 }
 
 /* Blocks of other chips: two of keys and of values, of their gradients three; and a number for each

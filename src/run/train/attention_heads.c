@@ -65,7 +65,7 @@ attention_blocks attention_blocks_of(const train_call *c) {
     b.keys = b.x[KEYS]->size[1];
     b.mask =
         (attention_mask){.scale = (float)(n->score_scale > 0 ? n->score_scale : 1 / sqrt(query)),
-                         .cap = (float)n->score_cap,
+                         .cap = (float)n->attn_logit_softcapping,
                          .both = !c->line->causal,
                          .window = (long)op->window,
                          .chunk = (long)op->chunk,
@@ -78,7 +78,7 @@ attention_blocks attention_blocks_of(const train_call *c) {
         b.mask.window = 0;
     }
     b.mask.scale *= (float)n->rope_score_scale;
-    b.alibi = n->alibi;
+    b.alibi = n->alibi_bias_max;
     b.at_once = SM_QUERIES_AT_ONCE;
     b.heads = c->in[Q].offset;
     if (b.x[DISTANCES]) find_buckets(&b, n->distance_most);
@@ -209,8 +209,9 @@ void attention_each_head(const attention_blocks *b,
 
 size_t attention_room_count(const attention_blocks *b) {
     size_t queries = b->x[Q]->size[1];
-    size_t most = SM_QUERIES_AT_ONCE;
-    return (b->mask.cap > 0 ? 3 : 2) * (queries < most ? queries : most) * b->keys;
+    size_t most = queries < SM_QUERIES_AT_ONCE ? queries : SM_QUERIES_AT_ONCE;
+    size_t wide = (size_t)(b->op->query_size + b->op->value_size);
+    return (b->mask.cap > 0 ? 3 : 2) * most * b->keys + 2 * wide * (queries + b->keys);
 }
 
 size_t attention_row_count(const attention_blocks *b) {
@@ -287,12 +288,34 @@ typedef struct working {
     void *context;
 } working;
 
+static void copy_rows(attention_rows from, attention_rows to, long rows, int size) {
+    for (long i = 0; from.first != to.first && i < rows; i++)
+        memcpy(to.first + i * to.apart, from.first + i * from.apart, (size_t)size * sizeof(float));
+}
+
+/* Rows of other heads between those of one make each of them a page of its own, which every panel
+ * reads again: they are brought together once, and what is written goes back. */
 static void each_panel(const attention_head *h, void *context) {
+    static const int array[] = {Q, Q2, OUT, KEYS, KEYS2, VALUES};
+    const int size[] = {h->size, h->size2, h->value_size, h->size, h->size2, h->value_size};
+    const long rows[] = {h->queries, h->queries, h->queries, h->keys, h->keys, h->keys};
     const working *w = context;
+    attention_head own = *h;
+    float *room = w->room;
+    for (int i = 0; i < 12; i++) {
+        const int k = i % 6;
+        attention_rows *r = i < 6 ? &own.x[array[k]] : &own.d[array[k]], there = *r;
+        if (!r->first || r->apart == size[k]) continue;
+        *r = (attention_rows){room, size[k]};
+        copy_rows(there, *r, rows[k], size[k]);
+        room += rows[k] * size[k];
+    }
     for (int first = 0; first < h->queries; first += w->at_once) {
-        attention_head panel = panel_of(h, first, w->at_once, w->room);
+        attention_head panel = panel_of(&own, first, w->at_once, room);
         if (panel.keys > 0) w->work(&panel, w->context);
     }
+    for (int k = 0; k < 6; k++) copy_rows(own.d[array[k]], h->d[array[k]], rows[k], size[k]);
+    copy_rows(own.x[OUT], h->x[OUT], h->queries, h->value_size);
 }
 
 void attention_each_panel(const attention_blocks *b,
@@ -329,13 +352,12 @@ static void hide_columns(const attention_head *h, int query, float *score) {
 }
 
 void attention_scores(const attention_head *h) {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, h->queries, h->keys, h->size,
-                h->mask.scale, h->x[Q].first, h->x[Q].apart, h->x[KEYS].first, h->x[KEYS].apart,
-                0.0F, h->p, h->keys);
-    if (h->size2)
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, h->queries, h->keys, h->size2,
-                    h->mask.scale, h->x[Q2].first, h->x[Q2].apart, h->x[KEYS2].first,
-                    h->x[KEYS2].apart, 1.0F, h->p, h->keys);
+    for (int pair = 0; pair < (h->size2 ? 2 : 1); pair++) {
+        const attention_rows *q = &h->x[pair ? Q2 : Q], *k = &h->x[pair ? KEYS2 : KEYS];
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, h->queries, h->keys,
+                    pair ? h->size2 : h->size, h->mask.scale, q->first, q->apart, k->first,
+                    k->apart, (float)pair, h->p, h->keys);
+    }
     size_t keys = (size_t)h->keys, n = (size_t)h->queries * keys;
     for (int i = 0; i < h->queries; i++) {
         float *score = h->p + (size_t)i * keys;

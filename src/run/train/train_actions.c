@@ -87,8 +87,8 @@ static void narrow_all(copies *w, sm_local_block *out, bool made) {
     }
 }
 
-static sm_status timed(sm_trainer *t, const sm_call *c,
-                       sm_status (*kernel)(train_call *c, sm_error *err), sm_error *err) {
+static sm_status timed(sm_trainer *t, const sm_call *c, sm_error *err) {
+    const bool forward = c->kind == SM_CALL_FORWARD;
     assert(c->op);
     train_call k = {.t = t,
                     .list = c->list,
@@ -111,8 +111,8 @@ static sm_status timed(sm_trainer *t, const sm_call *c,
 
     double begun_s = sm_clock_s(), inside_s = t->inside_s;
     copies w = {.n = 0};
-    sm_status status = widen_all(&k, &w, c->kind == SM_CALL_FORWARD, err);
-    if (!status) status = kernel(&k, err);
+    sm_status status = widen_all(&k, &w, forward, err);
+    if (!status) status = forward ? train_forward_kernel(&k, err) : train_gradient_kernel(&k, err);
     narrow_all(&w, c->out, !status);
     train_kernel_took(t, c->op, begun_s, inside_s);
     return status;
@@ -129,17 +129,10 @@ static void slope_of_loss(const sm_trainer *t, const sm_call *c) {
 
 static sm_status compute(void *context, sm_call *c, sm_error *err) {
     sm_trainer *t = context;
-    bool attention = c->op && c->op->kind == SM_OP_ATTENTION;
-    bool scan = c->op && c->op->kind == SM_OP_KERNEL;
     switch (c->kind) {
-    case SM_CALL_FORWARD: return timed(t, c, train_forward_kernel, err);
+    case SM_CALL_FORWARD:
     case SM_CALL_INPUT_GRADIENT:
-        return timed(t, c,
-                     attention ? train_attention_backward
-                     : scan    ? train_scan_back
-                               : train_input_kernel,
-                     err);
-    case SM_CALL_WEIGHT_GRADIENT: return timed(t, c, train_weight_kernel, err);
+    case SM_CALL_WEIGHT_GRADIENT: return timed(t, c, err);
     case SM_CALL_APPEND: return train_append(t, c, err);
     case SM_CALL_ADD:
         assert(c->out->element == c->in[0].block->element);

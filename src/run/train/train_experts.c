@@ -84,8 +84,8 @@ static void choose(choosing *r, const float *logit) {
         r->share[best] = fmaxf(r->score[best], 1e-30F);
         r->sum += r->share[best];
     }
-    float scale = (float)r->numbers->shares_scale;
-    if (r->numbers->shares_normed) scale /= r->sum;
+    float scale = (float)r->numbers->routed_scaling_factor;
+    if (r->numbers->norm_topk_prob) scale /= r->sum;
     for (size_t e = 0; e < r->experts; e++) r->share[e] *= scale;
 }
 
@@ -105,9 +105,9 @@ void train_choose(train_call *c) {
 /* share = scale s / sum of the chosen s, or scale s; ds of those not chosen is 0, and through the
  * softmax dp = s (ds - sum of s ds), through the sigmoid s (1 - s) ds. */
 static void choice_back(choosing *r, const float *logit, const float *slope, float *dp) {
-    float mean = 0, scale = (float)r->numbers->shares_scale, dot = 0;
+    float mean = 0, scale = (float)r->numbers->routed_scaling_factor, dot = 0;
     choose(r, logit);
-    if (r->numbers->shares_normed) {
+    if (r->numbers->norm_topk_prob) {
         for (size_t e = 0; e < r->experts; e++) mean += slope[e] * r->share[e];
         mean /= scale;
         scale /= r->sum;
@@ -172,23 +172,20 @@ static void route(const routing *r, const float *from, bool to_slots, bool by_sh
         }
 }
 
-void train_dispatch(train_call *c) {
-    const sm_local_block *x = c->in[0].block;
-    routing r = routing_of(c->in[1].block, x->size[2], c->out_offset[0], c->out->size[0]);
-    route(&r, x->data, true, false, c->out);
+/* Between the rows of in[0] and of the result, one of which are the slots. */
+static void pass_rows(train_call *c, bool to_slots, bool by_share) {
+    const bool back = c->task->kind != SM_TASK_FORWARD;
+    const sm_local_block *x = c->in[0].block, *slots = to_slots ? c->out : x;
+    routing r = routing_of(back ? c->input[1] : c->in[1].block, (to_slots ? x : c->out)->size[2],
+                           (to_slots ? c->out_offset : c->in[0].offset)[0], slots->size[0]);
+    route(&r, x->data, to_slots, by_share, c->out);
 }
 
-void train_dispatch_backward(train_call *c) {
-    const train_array *dy = &c->in[0];
-    routing r = routing_of(c->input[1], c->out->size[2], dy->offset[0], dy->block->size[0]);
-    route(&r, dy->block->data, false, false, c->out);
-}
+void train_dispatch(train_call *c) { pass_rows(c, true, false); }
 
-void train_combine(train_call *c) {
-    const train_array *y = &c->in[0];
-    routing r = routing_of(c->in[1].block, c->out->size[2], y->offset[0], y->block->size[0]);
-    route(&r, y->block->data, false, true, c->out);
-}
+void train_dispatch_backward(train_call *c) { pass_rows(c, false, false); }
+
+void train_combine(train_call *c) { pass_rows(c, false, true); }
 
 void train_combine_backward(train_call *c) {
     const sm_local_block *dm = c->in[0].block, *made = c->input[0];

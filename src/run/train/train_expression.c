@@ -74,21 +74,17 @@ static void set_rows(expression *x) {
     for (int d = x->row_from; d < x->rank; d++) x->width *= x->size[d];
 }
 
-/* Arguments of each operator: its last values. */
-static bool link_terms(expression *x) {
+/* Arguments of each operator: its last values (sm_program_runs saw that they are there). */
+static void link_terms(expression *x) {
     int stack[MOST_TERMS], n = 0;
     x->terms = x->line->terms;
-    if (x->terms > MOST_TERMS || x->terms < 1) return false;
     for (int t = 0; t < x->terms; t++) {
         const sm_term *term = &x->line->term[t];
-        if (term->kind == SM_TERM_OPERATOR) {
-            if (term->arguments > MOST_ARGUMENTS || term->arguments > n) return false;
-            n -= term->arguments;
-            for (int k = 0; k < term->arguments; k++) x->argument[t][k] = stack[n + k];
-        }
+        if (term->kind == SM_TERM_OPERATOR) n -= term->arguments;
+        for (int k = 0; term->kind == SM_TERM_OPERATOR && k < term->arguments; k++)
+            x->argument[t][k] = stack[n + k];
         stack[n++] = t;
     }
-    return n == 1;
 }
 
 /* x = x + a, where x is what the layer passes on. */
@@ -114,7 +110,7 @@ static sm_status begin(expression *x, train_call *c, const train_array *shape, s
     const sm_tensor *out = &c->list->program->tensor[c->op->out];
     *x = (expression){.c = c, .line = c->line, .rank = shape->block->rank};
     memcpy(x->size, shape->block->size, sizeof x->size);
-    if (!link_terms(x)) return sm_fail(err, SM_INTERNAL, "%s is too long", c->op->name);
+    link_terms(x);
     set_rows(x);
     x->branch = adds_to_stream(c) ? (float)c->numbers->residual_scale : 1;
     /* Those of the family, or of this scale alone: norm_offset.mixer.n. */
@@ -333,6 +329,11 @@ static float limited(const train_numbers *n, float *a) {
     return 1 / (1 + expf(-(float)n->gate_slope * *a));
 }
 
+/* Of a row of a matrix, what is not above its diagonal, or what is below. */
+static size_t kept(const expression *x, sm_operator op) {
+    return x->at[x->rank - 2] + (op == SM_OPERATOR_MASK);
+}
+
 static void pointwise(expression *x, int t, float *y) {
     const sm_term *term = &x->line->term[t];
     const train_numbers *numbers = x->c->numbers;
@@ -347,8 +348,9 @@ static void pointwise(expression *x, int t, float *y) {
     case SM_OPERATOR_SUBTRACT:
         for (size_t i = 0; i < n; i++) y[i] = a[i] - b[i];
         break;
-    case SM_OPERATOR_MASK: /* of a matrix, what is not above its diagonal */
-        for (size_t i = 0; i < n; i++) y[i] = i <= x->at[x->rank - 2] ? a[i] : 0;
+    case SM_OPERATOR_MASK:
+    case SM_OPERATOR_BELOW:
+        for (size_t i = 0; i < n; i++) y[i] = i < kept(x, term->op) ? a[i] : 0;
         break;
     case SM_OPERATOR_MULTIPLY:
         if (is_limited(x, t))
@@ -395,7 +397,8 @@ static void pointwise(expression *x, int t, float *y) {
         break;
     case SM_OPERATOR_CAP:
         for (size_t i = 0; i < n; i++)
-            y[i] = (float)numbers->logit_cap * tanhf(a[i] / (float)numbers->logit_cap);
+            y[i] = (float)numbers->final_logit_softcapping *
+                   tanhf(a[i] / (float)numbers->final_logit_softcapping);
         break;
     default: memset(y, 0, n * sizeof *y); break;
     }
@@ -483,7 +486,7 @@ static void norm_back(expression *x, int t) {
 static void slope_at(const expression *x, sm_operator op, const float *a, float *f) {
     const train_numbers *numbers = x->c->numbers;
     size_t n = x->width;
-    const float cap = (float)numbers->logit_cap;
+    const float cap = (float)numbers->final_logit_softcapping;
     switch (op) {
     case SM_OPERATOR_SILU:
         if (!(numbers->gate_limit > 0)) logistic(a, n, f);
@@ -519,7 +522,8 @@ static void slope_at(const expression *x, sm_operator op, const float *a, float 
             case SM_OPERATOR_TANH: y = tanhf(a[i]), f[i] = 1 - y * y; break;
             case SM_OPERATOR_CAP: y = tanhf(a[i] / cap), f[i] = 1 - y * y; break;
             case SM_OPERATOR_NEGATE: f[i] = -1; break;
-            case SM_OPERATOR_MASK: f[i] = i <= x->at[x->rank - 2]; break;
+            case SM_OPERATOR_MASK:
+            case SM_OPERATOR_BELOW: f[i] = i < kept(x, op); break;
             default: f[i] = 1; break;
             }
         }
@@ -535,12 +539,14 @@ static void pointwise_back(expression *x, int t) {
         float *dx = x->slope[at];
         if (!x->wanted[at]) continue;
         if (term->op == SM_OPERATOR_MULTIPLY || term->op == SM_OPERATOR_DIVIDE) {
-            const float *a = value_of(x, x->argument[t][0]), *b = value_of(x, x->argument[t][1]);
-            bool times = term->op == SM_OPERATOR_MULTIPLY;
+            bool times = term->op == SM_OPERATOR_MULTIPLY, limits = is_limited(x, t);
+            /* of a product with a number the array is not kept */
+            const float *a = k ? value_of(x, x->argument[t][0]) : dy;
+            const float *b = k && times && !limits ? dy : value_of(x, x->argument[t][1]);
             const float limit = (float)x->c->numbers->gate_limit;
-            for (size_t i = 0; is_limited(x, t) && i < n; i++)
+            for (size_t i = 0; limits && i < n; i++)
                 dx[i] = dy[i] * (k == 0 ? 1 + within(b[i], limit) : fabsf(b[i]) < limit ? a[i] : 0);
-            for (size_t i = 0; !is_limited(x, t) && i < n; i++)
+            for (size_t i = 0; !limits && i < n; i++)
                 dx[i] = dy[i] * (times    ? (k ? a[i] : b[i])
                                  : k == 0 ? 1 / b[i]
                                           : -a[i] / (b[i] * b[i]));
@@ -559,6 +565,7 @@ static void pass_down(expression *x, int t) {
     const sm_term *term = &x->line->term[t];
     if (term->kind == SM_TERM_ARRAY) {
         const operand *o = &x->operand[term->operand];
+        assert(o->slope);
         float *to = o->slope + first_of(x, o);
         if (is_plain(x, o)) row_add(x->slope[t], 1, x->width, to);
         else if (x->row_from == x->rank - 1 && o->along[x->row_from] == 0)

@@ -1,14 +1,13 @@
 /* The ops of the program on local blocks, forward and backward: a kernel for each operator that a
  * line may be. Matrix products are einsums of BLAS. */
+#include <cblas.h>
 
 #include "train_parts.h"
 
 /* ---- matrix products ---- */
 
 static void scale(sm_local_block *b, double by) {
-    float *x = b->data;
-    size_t n = sm_local_block_count(b);
-    for (size_t i = 0; by != 1 && i < n; i++) x[i] *= (float)by;
+    if (by != 1) cblas_sscal((int)sm_local_block_count(b), (float)by, b->data, 1);
 }
 
 /* Some models multiply the logits; the product and both of its gradients are linear. */
@@ -155,9 +154,10 @@ static void convolve(train_call *c) {
     else slide(c, RESULT, c->in[1].block, c->in[0].block, c->out);
 }
 
-static void convolve_input(train_call *c) { slide(c, INPUT, c->input[1], c->out, c->in[0].block); }
-
-static void convolve_taps(train_call *c) { slide(c, TAPS, c->out, c->input[0], c->in[0].block); }
+static void convolve_back(train_call *c) {
+    if (c->which) slide(c, TAPS, c->out, c->input[0], c->in[0].block);
+    else slide(c, INPUT, c->input[1], c->out, c->in[0].block);
+}
 
 /* ---- windows: row t has rows of x from t x step on; where they overlap their middle is t's ----
  */
@@ -196,23 +196,22 @@ static void add_adapter_back(train_call *c) { copy(c->out, c->in[0].block); }
 /* ---- by operator ---- */
 
 typedef void kernel(train_call *c);
-typedef struct kernels {
-    kernel *forward, *input, *weight;
-} kernels;
 
-static const kernels table[SM_OPERATOR_COUNT] = {
-    [SM_OPERATOR_PRODUCT] = {add_adapter, add_adapter_back, NULL},
-    [SM_OPERATOR_TOP] = {train_choose, train_choose_back, train_choose_back},
-    [SM_OPERATOR_DISPATCH] = {train_dispatch, train_dispatch_backward, NULL},
-    [SM_OPERATOR_COMBINE] = {train_combine, train_combine_backward, NULL},
-    [SM_OPERATOR_CONV] = {convolve, convolve_input, convolve_taps},
-    [SM_OPERATOR_WINDOWS] = {window, window, NULL},
-    [SM_OPERATOR_TAKE] = {embed, embed_backward, embed_backward},
-    [SM_OPERATOR_APPEND] = {train_rows, train_rows, train_rows},
-    [SM_OPERATOR_PICK] = {train_rows, train_rows, NULL},
-    [SM_OPERATOR_VIEW] = {train_rows, train_rows, NULL},
-    [SM_OPERATOR_MEAN] = {train_rows, train_rows, NULL},
-    [SM_OPERATOR_CROSS_ENTROPY] = {NULL, train_loss_backward, NULL},
+static const struct {
+    kernel *forward, *back;
+} table[SM_OPERATOR_COUNT] = {
+    [SM_OPERATOR_PRODUCT] = {add_adapter, add_adapter_back},
+    [SM_OPERATOR_TOP] = {train_choose, train_choose_back},
+    [SM_OPERATOR_DISPATCH] = {train_dispatch, train_dispatch_backward},
+    [SM_OPERATOR_COMBINE] = {train_combine, train_combine_backward},
+    [SM_OPERATOR_CONV] = {convolve, convolve_back},
+    [SM_OPERATOR_WINDOWS] = {window, window},
+    [SM_OPERATOR_TAKE] = {embed, embed_backward},
+    [SM_OPERATOR_APPEND] = {train_rows, train_rows},
+    [SM_OPERATOR_PICK] = {train_rows, train_rows},
+    [SM_OPERATOR_VIEW] = {train_rows, train_rows},
+    [SM_OPERATOR_MEAN] = {train_rows, train_rows},
+    [SM_OPERATOR_CROSS_ENTROPY] = {NULL, train_loss_backward},
 };
 
 static sm_status run(train_call *c, kernel *with, sm_error *err) {
@@ -234,12 +233,11 @@ sm_status train_forward_kernel(train_call *c, sm_error *err) {
     }
 }
 
-sm_status train_input_kernel(train_call *c, sm_error *err) {
-    if (c->line->op == SM_OPERATOR_EXPRESSION) return train_expression_back(c, err);
-    return run(c, table[c->line->op].input, err);
-}
-
-sm_status train_weight_kernel(train_call *c, sm_error *err) {
-    if (c->line->op == SM_OPERATOR_EXPRESSION) return train_expression_back(c, err);
-    return run(c, table[c->line->op].weight, err);
+sm_status train_gradient_kernel(train_call *c, sm_error *err) {
+    if (c->line->kernel >= 0) return train_scan_back(c, err);
+    switch (c->line->op) {
+    case SM_OPERATOR_ATTENTION: return train_attention_backward(c, err);
+    case SM_OPERATOR_EXPRESSION: return train_expression_back(c, err);
+    default: return run(c, table[c->line->op].back, err);
+    }
 }

@@ -38,33 +38,12 @@ void train_numbers_read(const sm_model *m, int kind, train_numbers *n) {
     *n = (train_numbers){.kind = kind,
                          .norm_epsilon = first_of(a, rms, 1e-6),
                          .layer_norm_epsilon = first_of(a, layer, 1e-5),
-                         .bare_norm_epsilon = number(a, "bare_norm_epsilon", 0),
-                         .norm_offset = number(a, "norm_offset", 0),
-                         .embedding_scale = number(a, "embedding_scale", 1),
-                         .residual_scale = number(a, "residual_scale", 1),
-                         .logit_scale = number(a, "logit_scale", 1),
-                         .logit_cap = number(a, "final_logit_softcapping", 0),
-                         .score_scale = number(a, "score_scale", 0),
-                         .score_cap = number(a, "attn_logit_softcapping", 0),
                          .rope_score_scale = 1,
-                         .alibi = number(a, "alibi_bias_max", 0),
-                         .distance_most = number(a, "distance_most", 0),
-                         .first_position = number(a, "first_position", 0),
-                         .gate_limit = number(a, "gate_limit", 0),
-                         .gate_slope = number(a, "gate_slope", 1),
-                         .step_least = number(a, "step_least", 0),
-                         .step_most = number(a, "step_most", INFINITY),
-                         .scan_scale = number(a, "scan_scale", 1),
-                         .l2_is_mean = number(a, "l2_is_mean", 0) != 0,
-                         .by_squares = number(a, "by_squares", 0) != 0,
-                         .seen_whole = number(a, "seen_whole", 0) != 0,
-                         .window_tiles = number(a, "window_tiles", 0) != 0,
-                         .norm_by_group = number(a, "norm_by_group", 0) != 0,
-                         .shares_sigmoid = scores && strcmp(scores, "sigmoid") == 0,
-                         .shares_normed = number(a, "norm_topk_prob", 1) != 0,
-                         .shares_scale = number(a, "routed_scaling_factor", 1),
-                         .groups_by_two = number(a, "groups_by_two", 0) != 0};
-    if (!(n->logit_cap > 0)) n->logit_cap = 1;
+                         .shares_sigmoid = scores && strcmp(scores, "sigmoid") == 0};
+#define X(name, otherwise) n->name = number(a, #name, otherwise);
+    TRAIN_NUMBERS(X)
+#undef X
+    if (!(n->final_logit_softcapping > 0)) n->final_logit_softcapping = 1;
 }
 
 /* ---- rotary positions ---- */

@@ -65,29 +65,40 @@ typedef enum train_outside {
     TRAIN_OPTIMIZER,
     TRAIN_OUTSIDE_COUNT
 } train_outside;
-/* What running a model asks for beside its sizes (train_numbers.c). */
+/* What running a model asks for beside its sizes (train_numbers.c): here, as a family or its config
+ * calls it, and what it is where they say nothing. */
+#define TRAIN_NUMBERS(X)                                                                           \
+    X(bare_norm_epsilon, 0) /* of norms that read nothing else; 0: none of their own */            \
+    X(norm_offset, 0)       /* added to the scale of a norm */                                     \
+    X(norm_by_group, 0)     /* a norm with a scale of heads is one of each of them */              \
+    X(l2_is_mean, 0)                                                                               \
+    X(embedding_scale, 1)                                                                          \
+    X(residual_scale, 1)                                                                           \
+    X(logit_scale, 1)                                                                              \
+    X(final_logit_softcapping, 0)                                                                  \
+    X(score_scale, 0)            /* of attention; 0: 1 / sqrt of a query */                        \
+    X(attn_logit_softcapping, 0) /* 0: none */                                                     \
+    X(alibi_bias_max, 0)         /* of the slopes of scores over distances; 0: none */             \
+    X(distance_most, 0)          /* those beyond share the last row of a table of distances */     \
+    X(first_position, 0)         /* its row in a table of positions */                             \
+    X(gate_limit, 0)             /* 0: none */                                                     \
+    X(gate_slope, 1)                                                                               \
+    X(step_least, 0) /* of a softplus: the steps of state spaces */                                \
+    X(step_most, INFINITY)                                                                         \
+    X(scan_scale, 1)     /* of what a scan gives */                                                \
+    X(by_squares, 0)     /* a view of a picture: neighbours in a square come together */           \
+    X(window_tiles, 0)   /* a window of a picture is a square of it */                             \
+    X(seen_whole, 0)     /* rows of a picture see each other, also those behind */                 \
+    X(norm_topk_prob, 1) /* of the shares of experts */                                            \
+    X(routed_scaling_factor, 1)                                                                    \
+    X(groups_by_two, 0)
 typedef struct train_numbers {
     int kind; /* of the piece, in the architecture */
-    double norm_epsilon, layer_norm_epsilon;
-    double bare_norm_epsilon; /* of norms that read nothing else; 0: none of their own */
-    double norm_offset;       /* added to the scale of a norm */
-    double embedding_scale, residual_scale, logit_scale, logit_cap;
-    double score_scale, score_cap; /* of attention; 0: 1 / sqrt of a query, none */
-    double rope_score_scale;
-    double alibi;                  /* of the slopes of scores over distances; 0: none */
-    double distance_most;          /* those beyond share the last row of a table of distances */
-    double first_position;         /* its row in a table of positions */
-    double gate_limit, gate_slope; /* 0: no limit */
-    double step_least, step_most;  /* limits of a softplus: the steps of state spaces */
-    double scan_scale;             /* of what a scan gives */
-    bool l2_is_mean;
-    bool by_squares;    /* a view of a picture: neighbours in a square come together */
-    bool window_tiles;  /* a window of a picture is a square of it */
-    bool seen_whole;    /* rows of a picture see each other, also those behind */
-    bool norm_by_group; /* a norm with a scale of heads is one of each of them */
-    /* the shares of experts */
-    bool shares_sigmoid, shares_normed, groups_by_two;
-    double shares_scale;
+    double norm_epsilon, layer_norm_epsilon, rope_score_scale;
+    bool shares_sigmoid; /* of experts */
+#define X(name, otherwise) double name;
+    TRAIN_NUMBERS(X)
+#undef X
 } train_numbers;
 typedef struct train_turns {       /* of rotary positions */
     float *table;                  /* [position][cosine, sine][half] */
@@ -240,8 +251,7 @@ static inline void train_clear(sm_local_block *b) {
     memset(b->data, 0, sm_local_block_count(b) * sizeof(float));
 }
 sm_status train_forward_kernel(train_call *c, sm_error *err);
-sm_status train_input_kernel(train_call *c, sm_error *err);
-sm_status train_weight_kernel(train_call *c, sm_error *err);
+sm_status train_gradient_kernel(train_call *c, sm_error *err);
 sm_status train_attention_forward(train_call *c, sm_error *err);
 sm_status train_attention_backward(train_call *c, sm_error *err);
 /* A line of pointwise operators, norms and rotary positions; its gradient in one input. */

@@ -167,7 +167,8 @@ static bool is_of_chunks(const scan *x, int n) {
                   x->within >> out->dim[out->rank - 2] & 1;
     bool sums = line->op == SM_OPERATOR_SUM, adds = sums || line->op == SM_OPERATOR_CUMSUM;
     for (int t = 0; t < line->terms && !square; t++)
-        if (line->term[t].kind == SM_TERM_OPERATOR && line->term[t].op == SM_OPERATOR_MASK)
+        if (line->term[t].kind == SM_TERM_OPERATOR && line->term[t].op > SM_OPERATOR_SQUARE &&
+            line->term[t].op <= SM_OPERATOR_BELOW)
             return false;
     if (adds &&
         (in->rank < 3 || !(x->within >> in->dim[2] & 1) || (!sums && line->along != in->dim[2])))
@@ -458,8 +459,7 @@ sm_status train_scan(train_call *c, sm_error *err) {
 /* ---- backward ---- */
 
 static void add_slope(scan *x, int i, const float *from) {
-    float *to = x->slope[i].data;
-    for (size_t k = 0; k < x->count[i]; k++) to[k] += from[k];
+    row_add(from, 1, x->count[i], x->slope[i].data);
 }
 
 static sm_status expression_back(scan *x, int n, float *room, sm_error *err) {
@@ -541,8 +541,7 @@ static sm_status chunk_back(scan *x, size_t sequence, size_t z, float *later, fl
     }
     const float *dy =
         (const float *)c->in[c->op->inputs].block->data + at * x->count[result] / x->n;
-    float *to = x->slope[result].data, scale = (float)c->numbers->scan_scale;
-    for (size_t i = 0; i < x->count[result]; i++) to[i] += scale * dy[i];
+    row_add(dy, (float)c->numbers->scan_scale, x->count[result], x->slope[result].data);
     const float *row = later;
     for (int s = 0; s < x->states; row += x->count[x->state[s++]])
         add_slope(x, x->next[s] < 0 ? x->state[s] : x->next[s], row);
