@@ -76,6 +76,8 @@ typedef struct sm_ends {
 /* As a sentence, and as data "evidence" of an object; neither where there is none. */
 void sm_evidence_page(sm_report *r, const sm_evidence_asked *asked, const sm_evidence_near *near);
 void sm_evidence_data(sm_report *r, sm_data *object, const sm_evidence_near *near);
+/* The constants of an answer, in the words of their file, as data "calibration" of an object. */
+void sm_constants_data(sm_report *r, sm_data *object, const sm_calibration *c, const sm_chip *chip);
 /* "this model", "Qwen3-32B (32.8B)"; its fields alone. */
 const char *sm_evidence_model(sm_report *r, const sm_evidence_near *near);
 void sm_evidence_fields(sm_report *r, sm_data *object, const sm_evidence_near *near);

@@ -59,6 +59,7 @@ static void put_system(comparison *c, const sm_serving_found *a, bool found) {
     if (!found) return;
     sm_serve_point_data(r, object, q, a->best);
     sm_serve_dtypes_data(r, object, &q->job.dtypes);
+    sm_constants_data(r, object, q->used, &q->in.system->chip);
     if (a->fleet) sm_serve_fleet_data(r, object, a);
     sm_put(r, object, "energy_j_per_token", joules_per_token(q, a->best));
 }
@@ -132,10 +133,12 @@ static void show(const comparison *c) {
     sm_report *r = c->report;
     assert(c->n > 0);
     const sm_serve_asked *q = c->asked[0];
+    const char *compute = compute_words(c);
+    sm_serve_job_data(r, q, compute);
     sm_serve_job_page(r, q,
                       c->n > 1 ? sm_textf(r, "%s and %d more", q->in.system->text, c->n - 1)
                                : q->in.system->text,
-                      compute_words(c));
+                      compute);
     const double rate = q->in.requests_per_s;
     if (rate > 0.0)
         sm_report_heading(r, "A fleet of each for %s requests a second", sm_show_exact(r, rate));
@@ -150,6 +153,7 @@ static void show(const comparison *c) {
         sm_report_text(r, "%sPrices: %s.",
                        rate > 0.0 ? "" : "Energy: the chips alone, at their rated power. ",
                        q->in.usd_per_chip_hour ? "as given" : "the catalogue's");
+    if (!q->one) sm_serve_search_data(r, &c->total);
     if (!q->one) sm_serve_search_page(r, &c->total);
 }
 

@@ -364,8 +364,15 @@ static void put_question(sm_report *r, const sm_simulate_asked *q) {
     }
     sm_put(r, r->data, "software|most_batch|step_tokens", q->software.name, o->most_batch,
            o->policy == SM_POLICY_CHUNKED ? o->chunk_tokens : o->prefill_tokens);
-    sm_put(r, r->data, "arrivals|kv_tokens|speculation_depth|tokens_per_step", arrivals_words(r, q),
-           q->engine.kv_tokens * q->plan.data, q->engine.drafted, q->engine.tokens_per_step);
+    sm_put(r, r->data, "arrivals|kv_tokens|kv_bytes_per_token|speculation_depth|tokens_per_step",
+           arrivals_words(r, q), q->engine.kv_tokens * q->plan.data, q->engine.kv_bytes_per_token,
+           q->engine.drafted, q->engine.tokens_per_step);
+    if (!q->in.trace)
+        sm_put(r, r->data, "prompt|output", q->draw.lengths.prompt, q->draw.lengths.output);
+    sm_put(r, sm_put_object(r, r->data, "slo"), "ttft_s|tpot_s|within",
+           o->ttft_s > 0.0 ? o->ttft_s : NAN, o->tpot_s > 0.0 ? o->tpot_s : NAN,
+           q->max_rate ? q->in.within : NAN);
+    sm_constants_data(r, r->data, sm_serve_calibration(q->serve), &q->in.system->chip);
 }
 
 static void put_answer(sm_report *r, sm_data *in, const sm_simulate_asked *q) {
@@ -379,7 +386,9 @@ static void put_answer(sm_report *r, sm_data *in, const sm_simulate_asked *q) {
         sm_put(r, in, "max_qps|max_rate|unbounded", found ? s->requests / s->arriving_s : 0.0,
                q->max_rate->rate, q->max_rate->unbounded);
     }
-    sm_put(r, in, "overloaded|waiting_at_last", s->overloaded, s->waiting_at_last);
+    sm_put(r, in, "arriving_per_s|overloaded|waiting_at_last",
+           s->arriving_s > 0.0 ? s->requests / s->arriving_s : NAN, s->overloaded,
+           s->waiting_at_last);
     sm_put(r, in,
            "requests|finished|refused|seconds|requests_per_s|output_tokens_per_s|"
            "output_tokens_per_s_per_chip|goodput_per_s|within_slo|utilisation|mean_batch|"

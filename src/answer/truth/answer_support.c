@@ -58,6 +58,10 @@ static void constants_line(const support *s, sm_evidence_use use) {
     if (!c) return;
     sm_report_text(s->report, "Constants %s %s%s: %s.", c->chip, c->software,
                    sm_calibration_is_own(c, chip) ? "" : " (borrowed)", c->source);
+    sm_constants_data(
+        s->report,
+        sm_put_object(s->report, s->report->data, use == SM_EVIDENCE_TRAINING ? "train" : "serve"),
+        c, chip);
 }
 
 static void tell(support *s, sm_evidence_use use) {
