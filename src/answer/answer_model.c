@@ -258,6 +258,7 @@ sm_status sm_answer_model(const sm_model_question *question, sm_report *r, sm_er
         sm_report_text(r, "KV cache in %s: %s per token, %s for a sequence of %s.",
                        sm_dtype_name(q.kv), sm_show_bytes(r, token), sm_show_bytes(r, sequence),
                        sm_show_exact(r, q.T));
+    sm_thousands_note(r, m, asked.seq);
     stored(r, m);
     beside(r, m, asked.checkpoint);
     if (note[0]) sm_report_text(r, "Note: %s", note);

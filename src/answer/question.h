@@ -25,6 +25,9 @@ sm_status sm_question_pad(sm_report *r, const sm_plan *plan, const sm_model **mo
                           double *share, sm_error *err);
 /* In which type a chip without units for this one multiplies: a sentence, or none. */
 void sm_units_note(sm_report *r, const sm_chip *chip, sm_dtype dtype);
+/* That a length in thousands is a little less than the one, in units of 1024, that the model was
+ * made for: a sentence, or none. */
+void sm_thousands_note(sm_report *r, const sm_model *model, double tokens);
 /* How a system of several slices came to be: a sentence, or none. */
 void sm_slices_note(sm_report *r, const sm_system *system);
 /* SM_USAGE where a question lacks what it cannot do without: "a model and a system". */
