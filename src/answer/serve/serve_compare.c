@@ -1,4 +1,5 @@
 /* serve_compare: the same requests on several systems, the best plan of each side by side. */
+#include "scalemodel/answer_words.h"
 #include "serve_asked.h"
 #include <assert.h>
 #include <string.h>
@@ -51,9 +52,8 @@ static sm_compared fleet_row(sm_report *r, const sm_serving_found *a) {
 static void put_system(comparison *c, const sm_serving_found *a, bool found) {
     sm_report *r = c->report;
     const sm_serve_asked *q = a->q;
-    sm_data *object = sm_put_object(r, c->list, NULL), *system = sm_put_object(r, object, "system");
-    sm_put(r, system, "name|chip|chips", q->in.system->text, q->in.system->chip.name,
-           q->in.system->chips);
+    sm_data *object = sm_put_object(r, c->list, NULL);
+    sm_system_fields(r, object, q->in.system);
     sm_put(r, object, "found", found);
     if (!found) sm_put(r, object, "reason", a->reason);
     if (!found) return;

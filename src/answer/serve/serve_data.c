@@ -1,4 +1,5 @@
 /* serve_data: the answer about serving as data, field by field of the published contract. */
+#include "scalemodel/answer_words.h"
 #include "serve_asked.h"
 #include <math.h>
 
@@ -152,8 +153,7 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
     const sm_system *system = q->in.system;
     sm_serve_job_data(r, q, q->dtype_words[2]);
     if (q->padding > 0) sm_padding_data(r, r->data, q->in.model, q->job.model, q->padding);
-    sm_put(r, sm_put_object(r, r->data, "system"), "name|chip|chips", system->text,
-           system->chip.name, system->chips);
+    sm_system_fields(r, r->data, system);
     if (q->used) sm_constants_data(r, r->data, q->used, &system->chip);
     if (s) sm_serve_search_data(r, s);
     if (a->longest >= 1.0)
