@@ -146,6 +146,7 @@ typedef struct cli_call {
     const sm_command_watch *watch;
     const char *machine; /* "hbm=1.5x": how the systems of --on are changed; NULL: not */
     cli_memo *memo;      /* NULL: every file is read */
+    bool brief;          /* the best alone is looked at */
 } cli_call;
 
 struct cli_verb {

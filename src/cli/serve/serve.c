@@ -158,6 +158,7 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     q->model = &v->model;
     q->system = &v->system;
     q->explain = call->common.explain;
+    q->brief = call->brief;
     q->plot = v->plot != NULL;
     sm_status status = v->recipe_values.from ? read_recipe(call, v, err) : read_job(call, v, err);
     cli_asked_frameworks asked = {.known = NULL};
