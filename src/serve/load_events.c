@@ -99,10 +99,6 @@ static void note_late(events *e, double seconds, double most_s, double *late) {
     e->late = e->late || *late >= late_at(e, 1);
 }
 
-static bool is_decided(const events *e) {
-    return e->late || fmax(e->late_first, e->late_tokens) < late_at(e, -1);
-}
-
 /* A simulation that is late ends here. */
 static int next_in_time(void *context, sm_request *request, sm_error *err) {
     events *e = context;
@@ -227,7 +223,7 @@ static void simulate(events *e, event_times *out) {
                       &c->err);
     for (bool done = false; !s && !done && e->run < e->runs; e->run++) {
         s = run(e, engine, &c->err);
-        done = !(e->clients > 0) && is_decided(e);
+        done = !(e->clients > 0) && fmax(e->late_first, e->late_tokens) < late_at(e, -1);
     }
     c->failed = s != SM_OK && !e->late;
     if (e->late) out->mean_s = out->steady_s = out->p90_s = e->clients > 0 ? e->least_s : INFINITY;
