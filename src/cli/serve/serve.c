@@ -112,7 +112,7 @@ static void take_dtype(const char *name, sm_dtype_list *list) {
 static sm_status read_recipe(const cli_call *call, serving *v, sm_error *err) {
     sm_serve_question *q = &v->question;
     sm_status status = cli_recipe(call, &v->recipe_values, &v->read_by, v->on, SM_PLAN_SERVING,
-                                  &v->recipe, &v->model, &v->system, err);
+                                  &(cli_recipe_read){&v->recipe, &v->model, &v->system}, err);
     if (!status) status = cli_recipe_plan(call, v->recipe.plan, &q->plan, err);
     if (status) return status;
     q->recipe = &v->recipe;
