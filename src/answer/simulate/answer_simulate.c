@@ -344,16 +344,14 @@ static void put_question(sm_report *r, const sm_simulate_asked *q) {
     const sm_simulation *o = &q->options;
     int replicas = o->replicas / q->plan.data;
     int prefill_replicas = o->prefill_replicas / q->prefill_plan.data;
-    sm_data *model = sm_put_object(r, r->data, "model");
-    sm_data *system = sm_put_object(r, r->data, "system");
-    sm_put(r, model, "name", q->in.model->name);
+    sm_put(r, sm_put_object(r, r->data, "model"), "name", q->in.model->name);
+    sm_put(r, sm_put_object(r, r->data, "system"), "on|chips_per_replica", q->in.system->text,
+           sm_plan_chips(&q->plan));
     if (q->padding > 0) sm_padding_data(r, r->data, q->in.model, q->job.model, q->padding);
-    sm_put(r, system, "on|chips_per_replica", q->in.system->text, sm_plan_chips(&q->plan));
     sm_put(r, r->data, "plan|plan_chosen|policy|replicas", q->plan_text, q->chosen,
            sm_policy_names[o->policy], replicas);
-    if (o->policy == SM_POLICY_DISAGGREGATED) {
+    if (o->policy == SM_POLICY_DISAGGREGATED)
         sm_put(r, r->data, "prefill_plan|prefill_replicas", q->prefill_plan_text, prefill_replicas);
-    }
     sm_put(r, r->data, "software|most_batch|step_tokens", q->software.name, o->most_batch,
            o->policy == SM_POLICY_CHUNKED ? o->chunk_tokens : o->prefill_tokens);
     sm_put(r, r->data, "arrivals|kv_tokens|kv_bytes_per_token|speculation_depth|tokens_per_step",
