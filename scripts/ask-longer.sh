@@ -11,7 +11,7 @@
 # sharding of a chain costs what it does by itself, or more than the best. test_scheduler: engines.
 end=$(($(date +%s) + ${1:-3600})) seed=${2:-1} rounds=0
 while [ "$(date +%s)" -lt "$end" ]; do
-    for test in ${TESTS:-test_train_price test_train_search test_serve_sanity test_serve_search test_route test_algebra \
+    for test in ${TESTS:-test_train_price test_train_search test_serve_sanity test_better_machine test_serve_search test_route test_algebra \
         test_run_lowering test_chain test_scheduler}; do
         if ! SEED=$seed "${BUILD:-build}/tests/$test" >/dev/null 2>"${TMPDIR:-/tmp}/ask-longer.$$"; then
             echo "SEED=$seed $test:"

@@ -241,8 +241,9 @@ static void rates_are_those_of_the_simulator(void **state) {
     }
 }
 
-/* A limit ends a simulation where nine requests in ten miss it, and changes nothing where they keep
- * to it. */
+/* A limit ends a simulation where it is missed for certain, and changes nothing where it is kept
+ * for certain. Between, several simulations decide: by their nine requests in ten, and never
+ * against the longer limit. */
 static void limits_of_a_rate_end_what_misses_them(void **state) {
     engine_case e;
     open_engine(&e, &(loaded){"llama-3.1-8b", "h100-sxm:1", "tensor=1", "vllm-2025", 8, 1024, 256,
@@ -251,14 +252,23 @@ static void limits_of_a_rate_end_what_misses_them(void **state) {
         sm_load load = {.kind = SM_LOAD_OPEN, .requests = 2 + 3 * i};
         sm_load_times free, kept, late[2];
         assert_int_equal(sm_serve_load(&e.one, &load, false, &free, NULL), SM_OK);
-        load.most_ttft_s = free.ttft_p90_s, load.most_tpot_s = free.tpot_p90_s;
+        load.most_ttft_s = 2 * free.ttft_p90_s, load.most_tpot_s = 2 * free.tpot_p90_s;
         assert_int_equal(sm_serve_load(&e.one, &load, false, &kept, NULL), SM_OK);
         assert_memory_equal(&kept, &free, sizeof kept);
-        load.most_ttft_s *= 1 - 1e-9;
+        load.most_ttft_s = 0.1 * free.ttft_p90_s;
         assert_int_equal(sm_serve_load(&e.one, &load, false, &late[0], NULL), SM_OK);
-        load.most_ttft_s = 0, load.most_tpot_s *= 1 - 1e-9;
+        load.most_ttft_s = 0, load.most_tpot_s = 0.1 * free.tpot_p90_s;
         assert_int_equal(sm_serve_load(&e.one, &load, false, &late[1], NULL), SM_OK);
         for (int k = 0; k < 2; k++) assert_true(isinf(late[k].ttft_s) && isinf(late[k].ttft_p90_s));
+        bool was_kept = false;
+        load.most_tpot_s = 0;
+        for (double times = 0.8; times < 1.25; times += 0.05) {
+            load.most_ttft_s = times * free.ttft_p90_s;
+            assert_int_equal(sm_serve_load(&e.one, &load, false, &kept, NULL), SM_OK);
+            assert_true(!was_kept || kept.ttft_p90_s <= load.most_ttft_s);
+            was_kept = kept.ttft_p90_s <= load.most_ttft_s;
+            assert_true(was_kept || isinf(kept.ttft_p90_s));
+        }
     }
     close_engine(&e);
 }

@@ -171,6 +171,9 @@ static const char *lines[] = {
     "train llama-3.2-1b --on h100-sxm:2,a100:2 --batch 64k --plan fsdp=2,microbatch=1 --json",
     "train llama-3.2-1b --on h100-sxm:2 --batch 64k --plan fsdp=2,microbatch=1 --against "
     "tensor=2,microbatch=1 --what-if link=2x,hbm=1.5x --sensitivity --json",
+    "train llama-3.2-1b --on h100-sxm:2,a100:2 --batch 64k --threads 1 --tokens 1B --json",
+    "train llama-3.2-1b --on h100-sxm:2 --batch 64k --threads 1 --what-if hbm=1.5x --json",
+    "serve llama-3.2-1b --on h100-sxm:2,a100:2 --qps 5 --ttft 1s --json",
     "train llama-3.2-1b --on h100-sxm,a100 --batch 256k --plan "
     "microbatch=1,tensor=1,recompute=none "
     "--tokens 100B --within 30d --budget 100k --threads 1 --csv",

@@ -66,9 +66,10 @@ const char *sm_array_notation(sm_report *r, const sm_array *array, const sm_eins
  */
 const char *sm_group_words(sm_report *r, const sm_system *system, const sm_group *group);
 
-/* What pages say of padding, once each. */
+/* What answers say of padding, once each. */
 typedef struct sm_padding_told {
     int n;
+    sm_data *list; /* "padded" of the data; NULL: none yet */
     const char *sentence[SM_MAX_INDICES];
 } sm_padding_told;
 /* Tell each dimension that a lowering pads: "I of 10 over X is padded to 12: 4 blocks of 3, 17% of

@@ -453,8 +453,6 @@ enum { SM_PLACED_PIPELINE = SM_AXIS_COUNT, SM_PLACED_AXES };
  * sentence is in room. */
 const char *sm_plan_refuse_dims(const sm_plan *plan, const sm_system *system, char *room,
                                 size_t size);
-/* The axes of a placement in the plan's order; the parts of the tensor degree stand together. */
-void sm_plan_placed_axes(const sm_plan *plan, int order[SM_PLACED_AXES]);
 /* Place the axes of a plan on a system, in the plan's order. False when they cannot be laid out so.
  */
 bool sm_plan_place(const sm_plan *plan, const sm_degrees *degrees, const sm_system *system,

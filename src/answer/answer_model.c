@@ -136,9 +136,10 @@ static void kinds(sm_report *r, const sm_model *model) {
                         expert_words(r, kind));
         sm_put(r, object,
                "active_params|query_heads|kv_heads|head_size|mlp_width|experts|"
-               "experts_per_token|expert_width|window",
+               "experts_per_token|expert_width|window|kv_rank",
                sm_layer_params(model, kind, true), kind->N, kind->K, kind->H, kind->F, kind->E,
-               kind->k_top, kind->F_expert, kind->window > 0 ? kind->window : kind->chunk);
+               kind->k_top, kind->F_expert, kind->window > 0 ? kind->window : kind->chunk,
+               kind->kv_rank);
     }
 }
 
@@ -156,9 +157,11 @@ static void work(sm_report *r, const counted *q) {
     sm_put(r, r->data,
            "seq|forward_flops_per_token|train_flops_per_token|forward_flops_per_token_full|"
            "train_flops_per_token_full|matmul_flops_per_token|attention_flops_per_token|"
-           "attention_share|attention_share_full|attention_equals_matmul_seq",
+           "attention_share|attention_share_full|attention_equals_matmul_seq|"
+           "attention_equals_matmul_seq_causal",
            q->T, causal->total, train_flops(causal), full->total, train_flops(full), causal->matmul,
-           causal->attention, share(causal), share(full), meeting_length(q));
+           causal->attention, share(causal), share(full), meeting_length(q),
+           meeting_length(q) * full->attention / causal->attention);
 }
 
 /* ---- the checkpoint ---- */
@@ -255,6 +258,7 @@ sm_status sm_answer_model(const sm_model_question *question, sm_report *r, sm_er
         sm_report_text(r, "KV cache in %s: %s per token, %s for a sequence of %s.",
                        sm_dtype_name(q.kv), sm_show_bytes(r, token), sm_show_bytes(r, sequence),
                        sm_show_exact(r, q.T));
+    sm_thousands_note(r, m, asked.seq);
     stored(r, m);
     beside(r, m, asked.checkpoint);
     if (note[0]) sm_report_text(r, "Note: %s", note);

@@ -69,11 +69,18 @@ void sm_evidence_fields(sm_report *r, sm_data *object, const sm_evidence_near *n
     const sm_evidence *e = near->of;
     const char *software = e->software[0] ? e->software : NULL;
     sm_put(r, object,
-           "rows|model|same_model|chip|same_chip|software|same_software|range|types|error|"
+           "rows|model|params|experts|same_model|chip|same_chip|software|same_software|range|types|"
+           "error|"
            "first_token_error|beyond|expected_error",
-           e->rows, e->model, near->same_model, e->chip, near->same_chip, software,
-           near->same_software, e->range, e->types, e->error, e->first_error,
+           e->rows, e->model, e->params, e->experts, near->same_model, e->chip, near->same_chip,
+           software, near->same_software, e->range, e->types, e->error, e->first_error,
            (const char *)near->beyond, near->error);
+}
+
+void sm_constants_data(sm_report *r, sm_data *object, const sm_calibration *c,
+                       const sm_chip *chip) {
+    sm_put(r, sm_put_object(r, object, "calibration"), "chip|software|borrowed|source|range",
+           c->chip, c->software, (bool)!sm_calibration_is_own(c, chip), c->source, c->range);
 }
 
 void sm_evidence_data(sm_report *r, sm_data *object, const sm_evidence_near *near) {

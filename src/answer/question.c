@@ -176,6 +176,13 @@ void sm_units_note(sm_report *r, const sm_chip *chip, sm_dtype dtype) {
                    chip->name, sm_dtype_name(dtype), sm_dtype_name(dtype), sm_dtype_name(used));
 }
 
+void sm_thousands_note(sm_report *r, const sm_model *model, double tokens) {
+    if (model->max_seq <= 0 || tokens * 128 != model->max_seq * 125.0) return;
+    sm_report_text(r, "%s tokens are %gk; the %d that %s was made for are %gKi.",
+                   sm_show_exact(r, tokens), tokens / 1000, model->max_seq, model->name,
+                   model->max_seq / 1024.0);
+}
+
 void sm_slices_note(sm_report *r, const sm_system *system) {
     const sm_chip *chip = &system->chip;
     int pod = 1;

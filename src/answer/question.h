@@ -25,6 +25,9 @@ sm_status sm_question_pad(sm_report *r, const sm_plan *plan, const sm_model **mo
                           double *share, sm_error *err);
 /* In which type a chip without units for this one multiplies: a sentence, or none. */
 void sm_units_note(sm_report *r, const sm_chip *chip, sm_dtype dtype);
+/* That a length in thousands is a little less than the one, in units of 1024, that the model was
+ * made for: a sentence, or none. */
+void sm_thousands_note(sm_report *r, const sm_model *model, double tokens);
 /* How a system of several slices came to be: a sentence, or none. */
 void sm_slices_note(sm_report *r, const sm_system *system);
 /* SM_USAGE where a question lacks what it cannot do without: "a model and a system". */
@@ -77,6 +80,8 @@ typedef struct sm_ends {
 /* As a sentence, and as data "evidence" of an object; neither where there is none. */
 void sm_evidence_page(sm_report *r, const sm_evidence_asked *asked, const sm_evidence_near *near);
 void sm_evidence_data(sm_report *r, sm_data *object, const sm_evidence_near *near);
+/* The constants of an answer, in the words of their file, as data "calibration" of an object. */
+void sm_constants_data(sm_report *r, sm_data *object, const sm_calibration *c, const sm_chip *chip);
 /* "this model", "Qwen3-32B (32.8B)"; its fields alone. */
 const char *sm_evidence_model(sm_report *r, const sm_evidence_near *near);
 void sm_evidence_fields(sm_report *r, sm_data *object, const sm_evidence_near *near);

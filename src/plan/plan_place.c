@@ -18,26 +18,21 @@ const char *sm_plan_refuse_dims(const sm_plan *plan, const sm_system *system, ch
     return NULL;
 }
 
-void sm_plan_placed_axes(const sm_plan *plan, int order[SM_PLACED_AXES]) {
+bool sm_plan_place(const sm_plan *plan, const sm_degrees *degrees, const sm_system *system,
+                   sm_placement *placement) {
     static const uint8_t axis_of[SM_PLAN_DEGREES] = {
         [SM_PLAN_DATA] = SM_AXIS_DATA,     [SM_PLAN_FSDP] = SM_AXIS_FSDP,
         [SM_PLAN_TENSOR] = SM_AXIS_TENSOR, [SM_PLAN_CONTEXT] = SM_AXIS_CONTEXT,
         [SM_PLAN_EXPERT] = SM_AXIS_EXPERT, [SM_PLAN_PIPELINE] = SM_PLACED_PIPELINE};
-    int n = 0;
-    for (int i = 0; i < SM_PLAN_DEGREES; i++) {
+    int sizes[SM_PLACED_AXES], order[SM_PLACED_AXES], dims[SM_MAX_LEVELS], filled = 0, n = 0;
+    for (int a = 0; a < SM_AXIS_COUNT; a++) sizes[a] = (int)degrees->axis[a];
+    sizes[SM_PLACED_PIPELINE] = plan->pipeline;
+    for (int i = 0; i < SM_PLAN_DEGREES; i++) { /* parts of the tensor degree stand together */
         order[n++] = axis_of[plan->order[i]];
         if (plan->order[i] != SM_PLAN_TENSOR) continue;
         order[n++] = SM_AXIS_TENSOR_Q;
         order[n++] = SM_AXIS_TENSOR_W;
     }
-}
-
-bool sm_plan_place(const sm_plan *plan, const sm_degrees *degrees, const sm_system *system,
-                   sm_placement *placement) {
-    int sizes[SM_PLACED_AXES], order[SM_PLACED_AXES], dims[SM_MAX_LEVELS], filled = 0;
-    for (int a = 0; a < SM_AXIS_COUNT; a++) sizes[a] = (int)degrees->axis[a];
-    sizes[SM_PLACED_PIPELINE] = plan->pipeline;
-    sm_plan_placed_axes(plan, order);
     for (int i = 0; i < 3; i++)
         if (plan->dims[i] < system->torus_dims) dims[filled++] = plan->dims[i];
     for (int l = filled; l < system->levels; l++) dims[l] = l;

@@ -18,9 +18,12 @@ enum {
     COUNTED = 4000,     /* at a rate */
     MOST_FIRST = 8000,  /* until empty engines are as full as they get: those do not count */
     MOST_ENGINES = 64,  /* at a rate: of more these have their share of it */
+    LIMITED_RUNS = 8,   /* at a rate, beside limits: as many as decide whether they are kept */
     PLENTY_RUN = 1 << 20
 };
 static const double ROUNDING = 1e-9, NINE_IN_TEN = 0.9;
+/* Of the requests of a run: one in ten that is late may be so many more or fewer in another. */
+static const double IN_DOUBT = 0.04;
 static const double PLENTY_KV = 1e12; /* tokens: who runs at once is known already */
 
 /* An engine of which each request stands for several, behind a prefix that all have cached. */
@@ -37,7 +40,7 @@ typedef struct events {
     double rate;    /* a second, over so many engines */
     double engines, prefill_engines;
     double first, counted; /* requests: those that do not count, or are the burst, and the others */
-    int runs, run;         /* of equal loads, drawn anew; the one of now */
+    int runs, run;         /* of equal loads, drawn anew; the one of now, then how many were run */
     double room;           /* sequences that an engine decodes at most, in clients */
     double *first_s;       /* of all runs: of the first requests, then of the others */
     double *each_token_s;  /* at a rate, of those that count, as many as `tokens` */
@@ -75,9 +78,8 @@ static sm_status make_side(const events *e, sm_serve *serve, const sm_plan *plan
 
 /* One more at a rate, of which no more than so many may be later than what nine in ten keep to. */
 static void note_late(events *e, double seconds, double most_s, double *late) {
-    size_t n = (size_t)e->counted;
     *late += most_s > 0 && seconds > most_s;
-    e->late = e->late || *late >= (double)(n - (size_t)(NINE_IN_TEN * e->counted));
+    e->late = e->late || *late >= late_at(e, 1);
 }
 
 /* A simulation that is late ends here. */
@@ -119,7 +121,7 @@ static double mean_of(const double *x, size_t n) {
 }
 
 static void read_first(events *e, event_times *out) {
-    size_t first = (size_t)(e->runs * e->first), others = (size_t)(e->runs * e->counted);
+    size_t first = (size_t)(e->runs * e->first), others = (size_t)(e->run * e->counted);
     size_t n = others > 0 ? others : first;
     double *counted = e->first_s + (others > 0 ? first : 0);
     out->mean_s = out->steady_s = mean_of(counted, n);
@@ -128,7 +130,7 @@ static void read_first(events *e, event_times *out) {
     out->p90_s = at_share(counted, n, NINE_IN_TEN);
     out->p99_s = at_share(counted, n, 0.99);
     if (e->tokens) out->token_p90_s = at_share(e->each_token_s, e->tokens, NINE_IN_TEN);
-    double all = e->runs * (e->clients > 0 ? e->first + e->counted : e->counted);
+    double all = e->run * (e->clients > 0 ? e->first + e->counted : e->counted);
     out->token_s = e->token_s / all;
     double alike = e->outputs / e->c->e->decode->job.output; /* requests of the mean output */
     if (e->clients > 0)
@@ -200,7 +202,10 @@ static void simulate(events *e, event_times *out) {
     if (!s && engines->apart)
         s = make_side(e, engines->prefill, &engines->prefill_plan, true, sides + 1, engine + 1,
                       &c->err);
-    for (; !s && e->run < e->runs; e->run++) s = run(e, engine, &c->err);
+    for (bool done = false; !s && !done && e->run < e->runs; e->run++) {
+        s = run(e, engine, &c->err);
+        done = !(e->clients > 0) && fmax(e->late_first, e->late_tokens) < late_at(e, -1);
+    }
     c->failed = s != SM_OK && !e->late;
     if (e->late) out->mean_s = out->steady_s = out->p90_s = e->clients > 0 ? e->least_s : INFINITY;
     else if (!c->failed) read_first(e, out);
@@ -233,7 +238,7 @@ void load_open_first(load_steps *c, double rate, double running, double most_run
     enum { FULLER = 4, ROOM = 16 }; /* than on average */
     events e = {.c = c,
                 .each = 1,
-                .runs = 1,
+                .runs = c->load->most_ttft_s > 0 || c->load->most_tpot_s > 0 ? LIMITED_RUNS : 1,
                 .counted = COUNTED,
                 .room = larger(1, floor(smaller(most_running, FULLER * running + ROOM)))};
     /* Of a pool that prefills each worker has its share; those that decode let nobody wait. */

@@ -1,8 +1,8 @@
 """The three forms of an answer say the same: each time, size, rate and price of a page is one of the
 numbers of --json rounded to the digits that are printed, and each number of the CSV is one of them
-to the last digit. Figures that a page works out of others (shares, rows that stand for several,
-what is said of constants and of measured rows) are left out by the words beside them. And figures with a name
-are those of the field of that name (NAMED).
+to the last digit. Figures that a page works out of others (shares, rows that stand for several) are left out by the
+words beside them. Figures with a name are those of the field of that name (NAMED); of a sentence that says where
+figures are from (TOLD) every number is in --json, in words perhaps.
 
 usage: forms.py PROGRAM [CASES SEED]: so many questions drawn, of which what has a name is looked at"""
 
@@ -35,6 +35,12 @@ train llama-3.2-1b --on tpu-v5e:4x4 --batch 256k --seq 2048 --tokens 100B --obje
 roofline 'bf16[B,D] int8[D,F] -> bf16[B,F]' --on tpu-v5e --dims B=128,D=4096,F=4096
 mfu --from 'maxtext@2025-06 46 %' llama-3.1-70b tpu-v5p:8x8x8
 model deepseek-v3 --seq 8192
+train llama-3.1-70b --on h100-sxm:16,tpu-v5e:4x4x2slices --batch 1M --seq 8192
+train llama-3.1-8b --on tpu-v6e:2x4 --batch 4M --seq 8192 --what-if hbm=2
+serve deepseek-v2-lite --on h200:8,b200:8 --prompt 4096 --output 100
+simulate gemma-2-9b --on l4:4 --qps 20 --requests 200 --prompt 1000
+support mixtral-8x7b h100-sxm:8
+matmul 'A[I_XY,J] B[J,K] -> C[I,K_Y]' --mesh X=2,Y=4 --dims I=131,J=4096,K=500 --on mi300x:8
 """
 # Of a verb: what stands on a page, # for each figure, and its fields; of a product or a quotient: two.
 OF_PLAN = "plans.0."
@@ -57,6 +63,10 @@ NAMED = {
           [("weights", "params"), ("gradients", "gradients"), ("optimizer", "optimizer"), ("activations", "activations"), ("buffers", "buffers")]],
         (r"^run of \S+ tokens  +#", OF_PLAN + "train_time_s"), (r"^cost  +#", OF_PLAN + "cost_usd"),
         (r"A batch is # sequences of # tokens: # tokens", "batch.sequences", "batch.seq", "batch.tokens"),
+        *[(rf"^{kind} plan  +#  +\S+ %  +#", f"what_if.{kind}_plan_step_time_s".replace("best_plan", "best"), f"what_if.{kind}_plan_mfu".replace("best_plan", "best"))
+          for kind in ("same", "best")],
+        *[(rf"^{name}  +#  +#  +\S+  +#  +#", *[f"systems.{i}.{key}" for key in ("step_time_s.expected", "mfu", "run.time_s", "run.cost_usd")])
+          for i, name in enumerate(["h100-sxm:2x8", "tpu-v5e:4x4x2slices"])],
     ],
     "serve": [
         (r"^Time per token # \(80 %: # to #, constants", "best.tpot_s.expected", "best.tpot_s.interval.0", "best.tpot_s.interval.1"),
@@ -75,7 +85,7 @@ NAMED = {
         (r"Each takes at most # requests a second, of which # come", "fleet.requests_per_s_per_replica", "fleet.utilisation"),
         (r"At that rate # sequences decode at once, of a batch of #: # per token, first token after #, for nine requests in ten within # and #:",
          *[("fleet.", "at_random.", key) for key in ("running", "replica.batch", "tpot_s", "ttft_s", "tpot_p90_s", "ttft_p90_s")]),
-        (r" as the weights from a context of # tokens", "best.turning_points.kv_over_weights_context"),
+        (r"was made for sequences of # tokens", "model.max_seq"), (r" as the weights from a context of # tokens", "best.turning_points.kv_over_weights_context"),
     ],
     "simulate": [
         (r"^# requests in #: # requests/s, # output tokens/s", "finished", "seconds", "requests_per_s", "output_tokens_per_s"),
@@ -86,13 +96,16 @@ NAMED = {
     ],
     "collective": [(rf"^{name}  +#", key) for name, key in [
         ("lower bound", "time_s.lower"), ("expected", "time_s.expected"), ("of it latency", "latency_s"), ("busiest link", "bytes_busiest_link")]],
-    "roofline": [(rf"^{name}  +#", key) for name, key in [
-        ("math", "time_s.math"), ("memory", "time_s.memory"), ("lower bound", "time_s.lower"), ("expected", "time_s.expected"),
-        ("upper bound", "time_s.upper"), ("FLOPs", "flops"), ("bytes", "bytes"), ("intensity", "intensity")]],
+    "roofline": [(r"^math  +#  +at # (?:in|on)", "time_s.math", "peak_flops_per_s"), (r"^memory  +#  +at # from", "time_s.memory", "bytes_per_s"),
+                 *[(rf"^{name}  +#", key) for name, key in [
+                     ("lower bound", "time_s.lower"), ("expected", "time_s.expected"), ("upper bound", "time_s.upper"),
+                     ("FLOPs", "flops"), ("bytes", "bytes"), ("intensity", "intensity")]]],
     "mfu": [(r"^step  +#", "step_time_s"), (r"^tokens/s  +#  +# of a chip", "tokens_per_s", "tokens_per_s_per_chip")],
     "model": [(r"^total  +#  +#", "params", "params"), (r"^causal  +#  +#", "forward_flops_per_token", "train_flops_per_token")],
 }
-AMOUNT = r"(-?\$?\d[\d.]*(?:e[+-]?\d+)?(?:[kMBT](?!\w))?(?: (?:[num]?s|min|h|d|%|[kMGTPE]?(?:B|FLOP/s))(?![\w/]))?)"
+AMOUNT = r"(-?\$?\d[\d.]*(?:e[+-]?\d+)?(?:[kMBT](?!\w))?(?: (?:[num]?s|min|h|d|%|[kMGTPE]?(?:B/s|B|FLOP/s))(?![\w/]))?)"
+TOLD = re.compile("^Constants|^Nearest measured|^KV cache of a replica|is padded to|^Overloaded|^SLO |^requests: |"
+                  "^Attention does as many|^Requests of |was made for")
 WORKED_OUT = re.compile(
     "search took|^Constants|[Nn]earest measured|would save|would help|a token, | of chips |^And |"
     "; in hardware|, forward|, backward|, recompute|step end|step start|over (tensor|context|data)|"
@@ -138,7 +151,7 @@ def amount(text):
     number, many, unit = re.fullmatch(r"-?\$?([\d.]+(?:e[+-]?\d+)?)([kMBT]?) ?(.*)", text).groups()
     scale = {"": 1, "k": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}[many]
     if unit:
-        scale *= 0.01 if unit == "%" else TIME.get(unit) or {"E": 1e18, **PREFIX}[re.sub("(B|FLOP/s|s)$", "", unit)]
+        scale *= 0.01 if unit == "%" else TIME.get(unit) or {"E": 1e18, **PREFIX}[re.sub("(B/s|B|FLOP/s|s)$", "", unit)]
     digits, _, power = number.partition("e")
     half = 0.5 * 10 ** (int(power or 0) - len(digits.partition(".")[2]))
     if float(digits) and (len(digits) < 3 or "." in digits) and unit != "%":
@@ -208,7 +221,14 @@ def named_differences(program, question):
         return 1, [f"statuses {status} and {other}"]
     if status:
         return 0, []
-    told = list(named(question.split()[0], page, json.loads(data)))
+    data = json.loads(data)
+    told = list(named(question.split()[0], page, data))
+    have = numbers(data)
+    for line in (said for line in flowed(page) for said in re.split(r"(?<=[.]) (?=[A-Z])", line) if TOLD.search(said)):
+        for text in re.findall(r"(?<![\w.:@/=-])" + AMOUNT + r"(?![\w:]|\.\d)", line):
+            value, half = amount(text)
+            near = [n for n in have for n in ((n, n / 100, 1 - n) if "%" in text else (n,)) if abs(n - value) <= half]
+            told.append((text, near[0] if near else None, line))
     return len(told), [f"the page has {text}, its field {value!r}: {line}" for text, value, line in told
                        if value is None or abs(amount(text)[0] - value) > amount(text)[1]]
 

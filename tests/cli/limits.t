@@ -44,6 +44,36 @@ refused "a folder that links to itself" "over 131072 files and folders" "$progra
 { echo "$header" && head -c 5000000 /dev/zero | tr '\0' 1; } >wide.csv
 simulate "a line of a trace" "a line has at most 4194304 bytes" wide.csv
 
+# Each limit of the table is that of the code, one of them where several files have one of that name.
+table=$root/docs/decisions/0013-limits.md
+said() { # said NUMBER: as the table writes it
+    echo "$1" | awk '{
+        split("TiB 1099511627776 GiB 1073741824 MiB 1048576", unit)
+        for (i = 1; i < 6; i += 2) if ($1 >= unit[i + 1] && $1 % unit[i + 1] == 0) print $1 / unit[i + 1] " " unit[i]
+        if ($1 == 1000000000) print "1e9"
+        text = $1
+        while (match(text, /[0-9][0-9][0-9][0-9]($|,)/)) text = substr(text, 1, RSTART) "," substr(text, RSTART + 1)
+        print text
+    }'
+}
+grep '^| .* `' "$table" | while IFS='|' read -r _ _ most names _; do
+    for name in $(echo "$names" | grep -o '[A-Z][A-Z_]*[A-Z]'); do
+        told=no
+        for value in $(grep -rhoE "\\b$name (= )?[0-9][0-9 <e]*" "$root/src" "$root/include" | sed "s/$name *=* *//; s/1e9/1000000000/; s/ //g" | sort -u); do
+            for word in $(said $(($value)) | tr ' ' '_'); do
+                case " $(echo "$most" | sed 's/[;:,] / /g; s/\([0-9]\) \([GMT]iB\)/\1_\2/g') " in *" $word "*) told=yes ;; esac
+            done
+        done
+        [ $told = yes ] || echo "$name"
+    done
+done >"$place/untrue"
+tests=$((tests + 1))
+if [ ! -s "$place/untrue" ] && [ "$(grep -c '^| .* `' "$table")" -gt 20 ]; then echo "ok $tests - the table of limits"; else
+    failures=$((failures + 1))
+    echo "not ok $tests - the table of limits"
+    sed 's/^/# /' "$place/untrue"
+fi
+
 # On a terminal an answer that takes long says so.
 if command -v script >/dev/null; then
     script -qec "exec $program simulate llama-3.1-8b --on h100-sxm --plan tensor=1 \

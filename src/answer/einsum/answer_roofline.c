@@ -102,7 +102,8 @@ static const char *bound_of(const sm_roofline *point) {
 /* ---- one point ---- */
 
 static void put_point(sm_report *r, sm_data *object, const sm_roofline *p) {
-    sm_put(r, object, "flops|bytes|intensity", p->flops, p->bytes, p->intensity);
+    sm_put(r, object, "flops|bytes|intensity|peak_flops_per_s|bytes_per_s", p->flops, p->bytes,
+           p->intensity, p->peak_flops_per_s, p->bytes_per_s);
     sm_put(r, sm_put_object(r, object, "time_s"), "math|memory|lower|expected|upper", p->math_s,
            p->memory_s, p->lower_s, p->expected_s, p->upper_s);
     sm_put(r, object, "bound", bound_of(p));

@@ -205,6 +205,9 @@ static void tell_padding(sm_report *r, const sm_einsum *einsum, const sm_mesh *m
     for (int i = 0; i < told->n; i++)
         if (strcmp(told->sentence[i], sentence) == 0) return;
     told->sentence[told->n++] = sentence;
+    if (!told->list) told->list = sm_put_array(r, r->data, "padded");
+    sm_put(r, sm_put_object(r, told->list, NULL), "index|size|over|padded_size|block", index->name,
+           index->size, sm_axes_words(r, mesh, axes), block * ways, block);
     sm_report_text(r, "%s", sentence);
 }
 

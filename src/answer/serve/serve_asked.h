@@ -141,6 +141,9 @@ double sm_serve_cost(const sm_serve_asked *q, const sm_serve_point *p);
 void sm_serve_point_data(sm_report *r, sm_data *object, const sm_serve_asked *q,
                          const sm_serve_point *p);
 void sm_serve_dtypes_data(sm_report *r, sm_data *object, const sm_serve_dtypes *d);
+/* The model and the request; in which type matmuls compute, in words. */
+void sm_serve_job_data(sm_report *r, const sm_serve_asked *q, const char *compute);
+void sm_serve_search_data(sm_report *r, const sm_serve_result *s);
 void sm_serve_data(sm_report *r, const sm_serving_found *a);
 void sm_serve_page(sm_report *r, const sm_serving_found *a);
 /* The frontier and the best plan over its batches, into the report's chart (serve_picture.c). */

@@ -1,5 +1,6 @@
 /* serve_compare: the same requests on several systems, or in several engines, the best plan of each
  * side by side. */
+#include "scalemodel/answer_words.h"
 #include "serve_asked.h"
 #include <assert.h>
 #include <string.h>
@@ -60,14 +61,13 @@ static void put_row(comparison *c, const sm_serving_found *a, bool found) {
     if (c->engine)
         sm_put(r, object, "framework|software", sm_framework_name(c->engine),
                q->in.calibration->software);
-    else
-        sm_put(r, sm_put_object(r, object, "system"), "name|chip|chips", q->in.system->text,
-               q->in.system->chip.name, q->in.system->chips);
+    else sm_system_fields(r, object, q->in.system);
     sm_put(r, object, "found", found);
     if (!found) sm_put(r, object, "reason", a->reason);
     if (!found) return;
     sm_serve_point_data(r, object, q, a->best);
     sm_serve_dtypes_data(r, object, &q->job.dtypes);
+    sm_constants_data(r, object, q->used, &q->in.system->chip);
     if (a->fleet) sm_serve_fleet_data(r, sm_put_object(r, object, "fleet"), q, a->fleet);
     sm_put(r, object, "energy_j_per_token", joules_per_token(q, a->best));
 }
@@ -153,10 +153,12 @@ static void show(const comparison *c) {
     sm_report *r = c->report;
     assert(c->n > 0);
     const sm_serve_asked *q = c->asked[0];
+    const char *compute = compute_words(c);
+    sm_serve_job_data(r, q, compute);
     sm_serve_job_page(r, q,
                       c->n > 1 ? sm_textf(r, "%s and %d more", q->in.system->text, c->n - 1)
                                : q->in.system->text,
-                      compute_words(c));
+                      compute);
     const double rate = q->in.requests_per_s;
     if (rate > 0.0)
         sm_report_heading(r, "A fleet of each for %s requests a second", sm_show_exact(r, rate));
@@ -166,6 +168,7 @@ static void show(const comparison *c) {
         sm_report_text(r, "%sPrices: %s.",
                        rate > 0.0 ? "" : "Energy: the chips alone, at their rated power. ",
                        q->in.usd_per_chip_hour ? "as given" : "the catalogue's");
+    if (!q->one) sm_serve_search_data(r, &c->total);
     if (!q->one) sm_serve_search_page(r, &c->total);
 }
 

@@ -1,4 +1,5 @@
 /* serve_data: the answer about serving as data, field by field of the published contract. */
+#include "scalemodel/answer_words.h"
 #include "serve_asked.h"
 #include <math.h>
 
@@ -110,20 +111,24 @@ static void put_detail(sm_report *r, const sm_serving_found *a) {
     if (a->batch) put_batches(r, object, a);
 }
 
-static void put_job(sm_report *r, const sm_serve_asked *q) {
+void sm_serve_search_data(sm_report *r, const sm_serve_result *s) {
+    sm_data *search = sm_put_object(r, r->data, "search");
+    sm_put(r, search, "space|evaluated|pruned", s->space, s->evaluated, s->pruned);
+    sm_put_timed(r, search, "seconds", s->seconds);
+    sm_put(r, search, "least_chips", positive(s->least_chips));
+}
+
+void sm_serve_job_data(sm_report *r, const sm_serve_asked *q, const char *compute) {
     const sm_serve_job *job = &q->job;
     const sm_model *m = q->in.model;
     sm_params params = sm_model_params(m);
-    sm_put(r, sm_put_object(r, r->data, "model"), "name|params|active_params|kv_bytes_per_token",
-           m->name, params.total, params.active, sm_model_kv_bytes_per_token(m, job->dtypes.kv));
-    if (q->padding > 0) sm_padding_data(r, r->data, m, job->model, q->padding);
-    sm_data *system = sm_put_object(r, r->data, "system");
-    sm_put(r, system, "name|chip|chips", q->in.system->text, q->in.system->chip.name,
-           q->in.system->chips);
+    sm_put(r, sm_put_object(r, r->data, "model"),
+           "name|params|active_params|kv_bytes_per_token|max_seq", m->name, params.total,
+           params.active, sm_model_kv_bytes_per_token(m, job->dtypes.kv), m->max_seq);
     sm_put(r, sm_put_object(r, r->data, "request"),
            "prompt|output|context|weights|weights_as_stored|kv|compute", job->prompt, job->output,
            job->context > 0 ? job->context : job->prompt + job->output / 2, q->dtype_words[0],
-           q->job.as_stored, q->dtype_words[1], q->dtype_words[2]);
+           q->job.as_stored, q->dtype_words[1], compute);
 }
 
 void sm_serve_fleet_data(sm_report *r, sm_data *object, const sm_serve_asked *q,
@@ -143,13 +148,13 @@ void sm_serve_fleet_data(sm_report *r, sm_data *object, const sm_serve_asked *q,
 
 void sm_serve_data(sm_report *r, const sm_serving_found *a) {
     const sm_serve_result *s = a->result;
-    put_job(r, a->q);
-    sm_data *search = s ? sm_put_object(r, r->data, "search") : NULL;
-    if (s) {
-        sm_put(r, search, "space|evaluated|pruned", s->space, s->evaluated, s->pruned);
-        sm_put_timed(r, search, "seconds", s->seconds);
-        sm_put(r, search, "least_chips", positive(s->least_chips));
-    }
+    const sm_serve_asked *q = a->q;
+    const sm_system *system = q->in.system;
+    sm_serve_job_data(r, q, q->dtype_words[2]);
+    if (q->padding > 0) sm_padding_data(r, r->data, q->in.model, q->job.model, q->padding);
+    sm_system_fields(r, r->data, system);
+    if (q->used) sm_constants_data(r, r->data, q->used, &system->chip);
+    if (s) sm_serve_search_data(r, s);
     if (a->longest >= 1.0)
         sm_put(r, sm_put_object(r, r->data, "room"),
                "kv_tokens|requests|max_concurrency|longest_request|memory_fraction", a->room,

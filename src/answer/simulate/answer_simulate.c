@@ -234,35 +234,21 @@ static const char *told_by(const told *t, size_t tool, double *value) {
     return key;
 }
 
-static void put_told(sm_report *r, sm_data *in, const sm_simulated *s) {
+/* As data, as a table, or neither. */
+static void tell_told(sm_report *r, const sm_simulated *s, sm_data *list, sm_table *t) {
     told all[TOLD];
     const char *name, *key;
     double value;
     told_of(s, all);
-    sm_data *list = sm_put_array(r, in, "as_told_by");
     for (size_t tool = 0; (name = sm_truth_tool_name(tool)) != NULL; tool++) {
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put(r, object, "tool", name);
-        for (int i = 0; i < TOLD; i++)
-            if ((key = told_by(&all[i], tool, &value)) != NULL) sm_put(r, object, key, value);
-    }
-}
-
-/* The clients of a closed loop are what such tools are. */
-static void show_told(sm_report *r, const sm_simulated *s) {
-    told all[TOLD];
-    const char *name;
-    double value;
-    told_of(s, all);
-    sm_table *t = sm_page_table(r, "What benchmark tools call it", "<tool|<of|<is|>here");
-    for (size_t tool = 0; (name = sm_truth_tool_name(tool)) != NULL; tool++)
+        sm_data *object = list ? sm_put_object(r, list, NULL) : NULL;
+        if (object) sm_put(r, object, "tool", name);
         for (int i = 0; i < TOLD; i++) {
-            const char *key = told_by(&all[i], tool, &value);
-            if (key) sm_page_row(r, t, i ? "" : name, all[i].what, key, value);
+            if ((key = told_by(&all[i], tool, &value)) == NULL) continue;
+            if (object) sm_put(r, object, key, value);
+            if (t) sm_page_row(r, t, i ? "" : name, all[i].what, key, value);
         }
-    sm_report_text(r, "All of them count from when a client sends a request: a wait for a free "
-                      "client is in none. The time per token is (request - first token) / (tokens "
-                      "- 1): without the first.");
+    }
 }
 
 /* Each class of requests by itself; the SLO is its own where it has one. */
@@ -335,7 +321,13 @@ static void show_answer(sm_report *r, const sm_simulate_asked *q) {
     show_classes(r, q);
     show_cache(r, q);
     show_evidence(r, q);
-    if (q->options.concurrency > 0.0) show_told(r, &q->result);
+    if (q->options.concurrency > 0.0) { /* its clients are what such tools are */
+        t = sm_page_table(r, "What benchmark tools call it", "<tool|<of|<is|>here");
+        tell_told(r, &q->result, NULL, t);
+        sm_report_text(r, "All of them count from when a client sends a request: a wait for a free "
+                          "client is in none. The time per token is (request - first token) / "
+                          "(tokens - 1): without the first.");
+    }
     tell_series(r, &q->result);
 }
 
@@ -352,20 +344,25 @@ static void put_question(sm_report *r, const sm_simulate_asked *q) {
     const sm_simulation *o = &q->options;
     int replicas = o->replicas / q->plan.data;
     int prefill_replicas = o->prefill_replicas / q->prefill_plan.data;
-    sm_data *model = sm_put_object(r, r->data, "model");
-    sm_data *system = sm_put_object(r, r->data, "system");
-    sm_put(r, model, "name", q->in.model->name);
+    sm_put(r, sm_put_object(r, r->data, "model"), "name", q->in.model->name);
+    sm_put(r, sm_put_object(r, r->data, "system"), "on|chips_per_replica", q->in.system->text,
+           sm_plan_chips(&q->plan));
     if (q->padding > 0) sm_padding_data(r, r->data, q->in.model, q->job.model, q->padding);
-    sm_put(r, system, "on|chips_per_replica", q->in.system->text, sm_plan_chips(&q->plan));
     sm_put(r, r->data, "plan|plan_chosen|policy|replicas", q->plan_text, q->chosen,
            sm_policy_names[o->policy], replicas);
-    if (o->policy == SM_POLICY_DISAGGREGATED) {
+    if (o->policy == SM_POLICY_DISAGGREGATED)
         sm_put(r, r->data, "prefill_plan|prefill_replicas", q->prefill_plan_text, prefill_replicas);
-    }
     sm_put(r, r->data, "software|most_batch|step_tokens", q->software.name, o->most_batch,
            o->policy == SM_POLICY_CHUNKED ? o->chunk_tokens : o->prefill_tokens);
-    sm_put(r, r->data, "arrivals|kv_tokens|speculation_depth|tokens_per_step", arrivals_words(r, q),
-           q->engine.kv_tokens * q->plan.data, q->engine.drafted, q->engine.tokens_per_step);
+    sm_put(r, r->data, "arrivals|kv_tokens|kv_bytes_per_token|speculation_depth|tokens_per_step",
+           arrivals_words(r, q), q->engine.kv_tokens * q->plan.data, q->engine.kv_bytes_per_token,
+           q->engine.drafted, q->engine.tokens_per_step);
+    if (!q->in.trace)
+        sm_put(r, r->data, "prompt|output", q->draw.lengths.prompt, q->draw.lengths.output);
+    sm_put(r, sm_put_object(r, r->data, "slo"), "ttft_s|tpot_s|within",
+           o->ttft_s > 0.0 ? o->ttft_s : NAN, o->tpot_s > 0.0 ? o->tpot_s : NAN,
+           q->max_rate ? q->in.within : NAN);
+    sm_constants_data(r, r->data, sm_serve_calibration(q->serve), &q->in.system->chip);
 }
 
 static void put_answer(sm_report *r, sm_data *in, const sm_simulate_asked *q) {
@@ -379,7 +376,9 @@ static void put_answer(sm_report *r, sm_data *in, const sm_simulate_asked *q) {
         sm_put(r, in, "max_qps|max_rate|unbounded", found ? s->requests / s->arriving_s : 0.0,
                q->max_rate->rate, q->max_rate->unbounded);
     }
-    sm_put(r, in, "overloaded|waiting_at_last", s->overloaded, s->waiting_at_last);
+    sm_put(r, in, "arriving_per_s|overloaded|waiting_at_last",
+           s->arriving_s > 0.0 ? s->requests / s->arriving_s : NAN, s->overloaded,
+           s->waiting_at_last);
     sm_put(r, in,
            "requests|finished|refused|seconds|requests_per_s|output_tokens_per_s|"
            "output_tokens_per_s_per_chip|goodput_per_s|within_slo|utilisation|mean_batch|"
@@ -402,7 +401,7 @@ static void put_answer(sm_report *r, sm_data *in, const sm_simulate_asked *q) {
         put_percentiles(r, object, "tpot_s", &c->tpot_s);
         put_percentiles(r, object, "e2e_s", &c->e2e_s);
     }
-    put_told(r, in, s);
+    tell_told(r, s, sm_put_array(r, in, "as_told_by"), NULL);
     sm_data *caches = s->cache[SM_CACHE_ALL].found > 0.0 ? sm_put_array(r, in, "caches") : NULL;
     for (int k = 0; caches && k < SM_CACHE_COUNT; k++)
         sm_put(r, sm_put_object(r, caches, NULL), "as_large_as|tokens|bytes|found", cache_sizes[k],

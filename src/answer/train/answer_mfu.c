@@ -265,6 +265,7 @@ sm_status sm_answer_mfu(const sm_mfu_question *question, sm_report *r, sm_error 
     else sm_report_heading(r, "%s on %s: what counts as FLOPs", q.in.model->name, chip->name);
     sm_put(r, r->data, "command|model|system|dtype|seq|batch_tokens|chips", "mfu", q.in.model->name,
            q.in.system->text, sm_dtype_name(q.in.dtype), q.in.seq, q.batch, q.in.system->chips);
+    sm_thousands_note(r, q.in.model, q.in.seq);
     sm_units_note(r, chip, q.in.dtype);
     if (q.figure) speed(r, &q);
     bool possible = !q.figure || least_share(r, &q) <= 1;

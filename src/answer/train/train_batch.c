@@ -245,5 +245,6 @@ void sm_train_batch_page(sm_report *r, const sm_train_asked *q, double sequences
             "%.0fseqs takes the nearest.",
             seqs, why, sm_show_exact(r, tokens), 100.0 * fabs(tokens / asked - 1.0),
             tokens > asked ? "more" : "less", sm_show_exact(r, asked), nearest);
+    sm_thousands_note(r, q->in.model, seq);
     sharing_note(r, q, sequences);
 }

@@ -111,27 +111,32 @@ static sm_status find_point(sm_train_sweep *w, sm_train_point *p, bool limited, 
 
 /* ---- showing ---- */
 
-/* Of the chips; NAN where their rated power is not known. */
-static double energy_j(const sm_train_point *p, double seconds) {
-    return sm_rated_energy_j(&p->system.chip, p->best.detail.price.chips * seconds);
-}
+/* What the run takes, or a thousand million tokens where its length is not given. */
+typedef struct taken {
+    double tokens, s, usd, joules; /* NAN where price or rated power are not known */
+} taken;
 
-/* Of the run, or of a thousand million tokens where its length is not given. */
-static sm_compared point_row(sm_report *r, const sm_train_asked *q, const sm_train_point *p) {
+static taken taken_by(const sm_train_asked *q, const sm_train_point *p) {
     const sm_price_of_plan *price = &p->best.detail.price;
     bool run = q->job.tokens > 0.0;
-    double rate = price->tokens_per_s_per_chip * price->chips;
-    double seconds = run ? price->train_time_s : 1e9 / rate;
+    double tokens = run ? q->job.tokens : 1e9;
+    double s = run ? price->train_time_s : tokens / (price->tokens_per_s_per_chip * price->chips);
     double usd_per_hour =
         q->in.usd_per_chip_hour ? *q->in.usd_per_chip_hour : sm_chip_usd_per_hour(&p->system.chip);
-    double usd = seconds / 3600.0 * usd_per_hour * price->chips;
-    return (sm_compared){.name = p->system.text,
-                         .plan = sm_textf(r, "%s%s", sm_train_in(r, p->q, "", ": "), p->best.text),
-                         .cells = {p->system.text, sm_show_seconds(r, price->expected_s),
-                                   sm_show_percent(r, price->mfu), sm_show_count(r, rate),
-                                   sm_show_seconds(r, seconds),
-                                   q->price_known ? sm_show_usd(r, usd) : "-",
-                                   sm_show_energy(r, energy_j(p, seconds))}};
+    return (taken){tokens, s, q->price_known ? s / 3600.0 * usd_per_hour * price->chips : NAN,
+                   sm_rated_energy_j(&p->system.chip, price->chips * s)};
+}
+
+static sm_compared point_row(sm_report *r, const sm_train_asked *q, const sm_train_point *p) {
+    const sm_price_of_plan *price = &p->best.detail.price;
+    const taken t = taken_by(q, p);
+    return (sm_compared){
+        .name = p->system.text,
+        .plan = sm_textf(r, "%s%s", sm_train_in(r, p->q, "", ": "), p->best.text),
+        .cells = {
+            p->system.text, sm_show_seconds(r, price->expected_s), sm_show_percent(r, price->mfu),
+            sm_show_count(r, price->tokens_per_s_per_chip * price->chips), sm_show_seconds(r, t.s),
+            q->price_known ? sm_show_usd(r, t.usd) : "-", sm_show_energy(r, t.joules)}};
 }
 
 static void put_point(sm_report *r, sm_data *list, const sm_train_asked *q,
@@ -141,9 +146,11 @@ static void put_point(sm_report *r, sm_data *list, const sm_train_asked *q,
     sm_put(r, object, "found", p->found);
     if (!p->found) sm_put(r, object, "reason", p->reason ? p->reason : "");
     if (!p->found) return;
-    const sm_price_of_plan *price = &p->best.detail.price;
     sm_put(r, object, "sequences", p->sequences);
-    sm_put(r, object, "energy_j", q->job.tokens > 0.0 ? energy_j(p, price->train_time_s) : NAN);
+    const taken t = taken_by(q, p);
+    sm_put(r, sm_put_object(r, object, "run"), "tokens|time_s|cost_usd", t.tokens, t.s, t.usd);
+    sm_put(r, object, "energy_j", t.joules);
+    sm_constants_data(r, object, p->q->in.calibration, &p->system.chip);
     sm_train_plan_data(r, object, p->q, &p->best);
 }
 

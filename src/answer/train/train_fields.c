@@ -102,7 +102,6 @@ void sm_train_plan_data(sm_report *r, sm_data *object, const sm_train_asked *q,
 
 void sm_train_job_data(sm_report *r, const sm_train_asked *q, double sequences) {
     const sm_model *m = q->in.model;
-    const sm_calibration *c = q->in.calibration;
     sm_params params = sm_model_params(m);
     double flops = sm_model_train_flops(m, q->job.seq, m->causal);
     r->out_of_memory |= isnan(flops);
@@ -110,8 +109,7 @@ void sm_train_job_data(sm_report *r, const sm_train_asked *q, double sequences) 
            m->name, params.total, params.active, flops);
     sm_system_fields(r, r->data, q->in.system);
     sm_put(r, r->data, "as_run", q->in.as_run);
-    sm_put(r, sm_put_object(r, r->data, "calibration"), "chip|software|borrowed", c->chip,
-           c->software, (bool)(!sm_calibration_is_own(c, &q->in.system->chip)));
+    sm_constants_data(r, r->data, q->in.calibration, &q->in.system->chip);
     sm_put(r, sm_put_object(r, r->data, "batch"), "tokens_asked|tokens|sequences|seq",
            q->batch.asked_tokens, sequences * q->job.seq, sequences, q->job.seq);
 }

@@ -73,8 +73,9 @@ sm_status sm_train_what_if(const sm_train_asked *q, sm_train *train, const sm_pl
     if (!status) status = best_here(&m, best->plan, &price, &anew, err);
     if (status) return status;
     sm_data *object = sm_put_object(r, r->data, "what_if");
-    sm_put(r, object, "machine|same_plan_step_time_s|best_step_time_s", q->in.what_if.text,
-           kept.fits ? kept.expected_s : NAN, anew.plan ? anew.price->expected_s : NAN);
+    sm_put(r, object, "machine|same_plan_step_time_s|same_plan_mfu|best_step_time_s|best_mfu",
+           q->in.what_if.text, kept.fits ? kept.expected_s : NAN, kept.fits ? kept.mfu : NAN,
+           anew.plan ? anew.price->expected_s : NAN, anew.plan ? anew.price->mfu : NAN);
     sm_table *table = sm_page_table(r, sm_textf(r, "With %s", q->in.what_if.text),
                                     "<|>{s}step|>saved|>{%}MFU|<plan");
     sm_page_row(r, table, "as it is", now, "", best->detail.price.mfu, best->text);

@@ -1,5 +1,6 @@
 /* answer_support: how near what was measured comes to a model on a system. */
 #include "question.h"
+#include "scalemodel/answer_words.h"
 #include "scalemodel/load.h"
 #include <math.h>
 #include <string.h>
@@ -58,6 +59,10 @@ static void constants_line(const support *s, sm_evidence_use use) {
     if (!c) return;
     sm_report_text(s->report, "Constants %s %s%s: %s.", c->chip, c->software,
                    sm_calibration_is_own(c, chip) ? "" : " (borrowed)", c->source);
+    sm_constants_data(
+        s->report,
+        sm_put_object(s->report, s->report->data, use == SM_EVIDENCE_TRAINING ? "train" : "serve"),
+        c, chip);
 }
 
 static void tell(support *s, sm_evidence_use use) {
@@ -98,9 +103,7 @@ sm_status sm_answer_support(const sm_support_question *question, sm_report *r, s
     if (s.in.any_type) s.in.type = SM_DTYPE_COUNT;
     sm_put(r, r->data, "command", "support");
     sm_put(r, sm_put_object(r, r->data, "model"), "name", s.in.model->name);
-    const sm_system *on = s.in.system;
-    sm_put(r, sm_put_object(r, r->data, "system"), "name|chip|chips", on->text, on->chip.name,
-           on->chips);
+    sm_system_fields(r, r->data, s.in.system);
     sm_report_heading(r, "What was measured near %s on %s", s.in.model->name, s.in.system->text);
     tell(&s, SM_EVIDENCE_SERVING);
     tell(&s, SM_EVIDENCE_TRAINING);
