@@ -40,6 +40,7 @@ typedef struct events {
     double rate;    /* a second, over so many engines */
     double engines, prefill_engines;
     double first, counted; /* requests: those that do not count, or are the burst, and the others */
+    double behind, served; /* at a rate: that come behind them; of both, in this run */
     int runs, run;         /* of equal loads, drawn anew; the one of now, then how many were run */
     double room;           /* sequences that an engine decodes at most, in clients */
     double *first_s;       /* of all runs: of the first requests, then of the others */
@@ -76,21 +77,38 @@ static sm_status make_side(const events *e, sm_serve *serve, const sm_plan *plan
     return status;
 }
 
+static bool is_over(const events *e) { return e->served >= e->first + e->counted; }
+
+/* Of all requests up to this run, so many that are late are too many, or few enough (-1), for
+ * certain: in the last run any number is one of both. */
+static double late_at(const events *e, int sign) {
+    double runs = e->run + 1, n = e->counted * runs;
+    double doubt = runs < e->runs ? IN_DOUBT * e->counted * sqrt(runs) : 0;
+    return n - floor(NINE_IN_TEN * n) + sign * doubt;
+}
+
+static bool is_decided(const events *e) {
+    return e->late || fmax(e->late_first, e->late_tokens) < late_at(e, -1);
+}
+
 /* One more at a rate, of which no more than so many may be later than what nine in ten keep to. */
 static void note_late(events *e, double seconds, double most_s, double *late) {
     *late += most_s > 0 && seconds > most_s;
     e->late = e->late || *late >= late_at(e, 1);
 }
 
-/* A simulation that is late ends here. */
+/* A simulation that is late ends here; none come where all that count are served. */
 static int next_in_time(void *context, sm_request *request, sm_error *err) {
     events *e = context;
+    if (is_over(e)) return 0;
     return e->late ? -1 : e->arrivals.next(e->arrivals.context, request, err);
 }
 
 static void served(void *context, const sm_request_served *r) {
     events *e = context;
     double number = (double)r->number, at = e->run * e->first + number;
+    if (number >= e->first + e->counted) return; /* they keep the engines full */
+    e->served += 1;
     if (number >= e->first) at = e->runs * e->first + e->run * e->counted + number - e->first;
     e->first_s[(size_t)at] = r->first_token_s - r->arrival_s;
     e->outputs += r->output;
@@ -170,7 +188,7 @@ static sm_status run(events *e, const sm_engine engine[2], sm_error *err) {
            longest = even ? 2 / (1 + shortest) : 1;
     sm_synthetic draw = {.kind = SM_ARRIVALS_POISSON,
                          .rate_per_s = e->rate,
-                         .requests = e->first + e->counted,
+                         .requests = e->first + e->counted + e->behind,
                          .lengths = {.prompt = larger(1, (job->prompt - job->prefix) * longest),
                                      .output = larger(1, job->output * longest),
                                      .prompt_cv = load->spread,
@@ -182,6 +200,7 @@ static sm_status run(events *e, const sm_engine engine[2], sm_error *err) {
     const sm_watch watch = {.context = e, .served = served};
     sm_simulation o;
     set_policy(e, engine, &o);
+    e->served = 0;
     sm_status status = sm_simulate(&o, &arrivals, &watch, NULL, err);
     e->seconds += e->end_s;
     return status;
@@ -204,7 +223,7 @@ static void simulate(events *e, event_times *out) {
                       &c->err);
     for (bool done = false; !s && !done && e->run < e->runs; e->run++) {
         s = run(e, engine, &c->err);
-        done = !(e->clients > 0) && fmax(e->late_first, e->late_tokens) < late_at(e, -1);
+        done = !(e->clients > 0) && is_decided(e);
     }
     c->failed = s != SM_OK && !e->late;
     if (e->late) out->mean_s = out->steady_s = out->p90_s = e->clients > 0 ? e->least_s : INFINITY;
@@ -251,7 +270,8 @@ void load_open_first(load_steps *c, double rate, double running, double most_run
     e.first =
         c->e->apart ? 0.25 * MOST_FIRST : smaller(MOST_FIRST, floor(2 * running * engines) + 1);
     if (c->e->apart) e.room = PLENTY_RUN;
+    else e.behind = smaller(MOST_FIRST, floor(running * engines));
     /* Of more than they can take the times per token are not asked for. */
-    else if (rate >= c->load->requests) e.most_token_s = c->load->most_tpot_s;
+    if (!c->e->apart && rate >= c->load->requests) e.most_token_s = c->load->most_tpot_s;
     simulate(&e, out);
 }
