@@ -624,7 +624,8 @@ static void lay_hopeful(expansion *x) {
 static const placed_passes *hopeful_passes(expansion *x, passes_of_what of) {
     pieces *p = &x->l->p;
     const int n = passes_of(x->t);
-    uint64_t key = sm_hash_mixed(p->v->code, x->regather[0][0].regather);
+    uint64_t key = sm_hash_mixed(SM_HASH_SEED, p->v->code);
+    key = sm_hash_mixed(key, x->regather[0][0].regather);
     key = sm_hash_mixed(key, (uint32_t)x->plan.fsdp);
     if (p->v->over & SM_BIT(SM_AXIS_DATA)) key = sm_hash_mixed(key, (uint32_t)x->plan.data);
     key = sm_hash_mixed(key, timed_key(x));

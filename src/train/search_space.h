@@ -71,7 +71,7 @@ double choices_leaves(const sm_train *t, const sm_search_options *o, const sm_pl
  */
 static inline uint64_t work_key(const sm_train *t, const variant *v, const sm_plan *plan) {
     bool added = t->software_memory.adding_bytes > 0 && plan->fsdp == 1;
-    uint64_t key = sm_hash_mixed(v->work + added, (uint32_t)plan->tensor);
+    uint64_t key = sm_hash_mixed(sm_hash_mixed(v->work, added), (uint32_t)plan->tensor);
     return sm_hash_mixed(sm_hash_mixed(key, (uint32_t)plan->context), (uint32_t)plan->expert);
 }
 #define TIMED_BYTES offsetof(piece_time, memory)
