@@ -391,11 +391,16 @@ static int degree(const sm_plan *p, int key) {
 
 /* ---- sets of plans ---- */
 
-static bool is_odd(const sm_plan_space *space, const sm_plan *plan, sm_plan_limits *limits) {
+/* Told of degrees as they become known, whether all at once or one after the other. */
+static bool is_odd(const sm_plan_space *space, const sm_plan *plan, unsigned before, unsigned known,
+                   sm_plan_limits *limits) {
+    const unsigned two = 1 << SM_PLAN_TENSOR | 1 << SM_PLAN_CONTEXT;
     int *asked = (int *)space->context; /* the caller's, who counts */
     ++*asked;
-    if (plan->pipeline > 1) limits->of[SM_PLAN_ZERO].words = 1 << 1 | 1 << 3;
-    return plan->tensor != 2 || plan->context == 1;
+    assert_true((before & ~known) == 0 && before != known);
+    if ((known & ~before) >> SM_PLAN_PIPELINE & 1 && plan->pipeline > 1)
+        limits->of[SM_PLAN_ZERO].words = 1 << 1 | 1 << 3;
+    return (known & two) != two || plan->tensor != 2 || plan->context == 1;
 }
 
 static bool is_in(const sm_plan_space *space, const sm_plan *plan) {
