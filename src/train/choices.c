@@ -23,7 +23,7 @@ static void fill_memory(const sm_train *t, const sm_search_options *o, const sm_
     else if (!replicas) c->zero[c->n_zero++] = 1;
     else
         for (int z = 0; z <= 2; z++) c->zero[c->n_zero++] = z;
-    if (fixed(o, SM_PLAN_RECOMPUTE)) c->recompute[c->n_recompute++] = o->fixed.recompute;
+    if (fixed(o, SM_PLAN_RECOMPUTE)) c->recompute[c->n_recompute++] = (int)o->fixed.recompute;
     else
         for (int r = 0; r < SM_RECOMPUTE_COUNT; r++) c->recompute[c->n_recompute++] = r;
     bool host = t->system.chip.pcie_bytes_per_s_oneway.value > 0; /* a way to host memory */
