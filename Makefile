@@ -218,8 +218,9 @@ $(BUILD)/obj/run/%.o: ALL_CFLAGS += -Isrc/shard
 # What reads a question and words an answer: nothing of it takes long, and a variant may spare the compiler.
 COLD := answer cli module recipe render report profile spmd
 $(foreach d,$(COLD),$(eval $(BUILD)/obj/$(d)/%.o: ALL_CFLAGS += $(COLD_CFLAGS)))
-# Kernels of runs: loops over rows, of which -O2 makes no vectors.
-$(BUILD)/obj/run/train/%.o $(BUILD)/obj/run/einsum/local_einsum.o $(BUILD)/obj/shard/elements.o $(BUILD)/obj/shard/packed.o: ALL_CFLAGS += $(if $(filter -O2,$(CFLAGS)),-O3)
+# Kernels of runs: loops over rows, of which -O2 makes no vectors; and what a search asks of millions of plans.
+SEARCHED := train/% cost/% plan/% recipe/expression recipe/framework_space
+$(BUILD)/obj/run/train/%.o $(SEARCHED:%=$(BUILD)/obj/%.o) $(BUILD)/obj/run/einsum/local_einsum.o $(BUILD)/obj/shard/elements.o $(BUILD)/obj/shard/packed.o: ALL_CFLAGS += $(if $(filter -O2,$(CFLAGS)),-O3)
 # Products and sums of these in one instruction, where there is one: all plans run the same.
 $(BUILD)/obj/run/train/row_math.o: ALL_CFLAGS += -ffp-contract=fast
 # What is compiled otherwise is compiled again.

@@ -227,10 +227,11 @@ typedef struct sm_plan_job {
 typedef struct sm_plan_space {
     const char *name; /* "Megatron-LM": what is said of it; NULL: nothing */
     sm_plan_limits limits;
-    /* Asked once of each combination of degrees, the other keys as usual: it narrows the limits of
-     * these; false: no plan of such degrees is in the space. NULL: the limits are all. */
-    bool (*of_degrees)(const struct sm_plan_space *space, const sm_plan *plan,
-                       sm_plan_limits *limits);
+    /* Asked as degrees become known (bit per key), the other keys as usual: it narrows the limits
+     * by what depends on these alone, and not on those known before alone; false: no plan of such
+     * degrees is in the space. NULL: the limits are all. */
+    bool (*of_degrees)(const struct sm_plan_space *space, const sm_plan *plan, unsigned before,
+                       unsigned known, sm_plan_limits *limits);
     const void *context; /* its own, as is the job */
     sm_plan_job job;
     const struct sm_plan_space *next; /* whose plans are looked at too; NULL: no others */
@@ -250,6 +251,9 @@ bool sm_plan_limits_have(const sm_plan_limits *limits, const sm_plan *plan, uint
 /* The limits of the plans of given degrees in one space; NULL: none. False: it has no such plans.
  */
 bool sm_plan_space_of(const sm_plan_space *space, const sm_plan *plan, sm_plan_limits *out);
+/* The same of some degrees, where the limits are those of the ones known before. */
+bool sm_plan_space_narrow(const sm_plan_space *space, const sm_plan *plan, unsigned before,
+                          unsigned known, sm_plan_limits *limits);
 /* Where all spaces lay axes as usual, so does the plan from then on. SM_BAD_INPUT past
  * SM_MOST_SPACES of them. */
 sm_status sm_plan_spaces_take(const sm_plan_space *spaces, sm_plan *plan, sm_error *err);

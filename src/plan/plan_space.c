@@ -37,18 +37,20 @@ void sm_plan_limit_both(sm_plan_limit *limit, const sm_plan_limit *other) {
 
 uint64_t sm_plan_keys_for(const sm_plan *plan, const sm_model *model) {
     uint64_t keys = 0;
+    const bool experts = sm_model_has_experts(model);
     for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
         const plan_row *row = plan_row_of((sm_plan_key)key);
         bool means = !row->means || plan->use != SM_PLAN_SERVING || row->means(plan, model);
-        if (means && (!row->experts || sm_model_has_experts(model))) keys |= 1ull << key;
+        if (means && (!row->experts || experts)) keys |= 1ull << key;
     }
     return keys;
 }
 
 bool sm_plan_limits_have(const sm_plan_limits *limits, const sm_plan *plan, uint64_t keys) {
-    for (int key = 0; key < SM_PLAN_ORDER; key++) {
+    for (int key = 0; key < SM_PLAN_ORDER && keys >> key; key++) {
+        if (!(keys >> key & 1)) continue;
         const plan_row *row = plan_row_of((sm_plan_key)key);
-        if (!(keys >> key & 1) || !plan_spreads(plan, row->matters)) continue;
+        if (!plan_spreads(plan, row->matters)) continue;
         if (!sm_plan_limit_allows(limits, (sm_plan_key)key, plan_value(plan, row))) return false;
     }
     return true;
@@ -56,11 +58,16 @@ bool sm_plan_limits_have(const sm_plan_limits *limits, const sm_plan *plan, uint
 
 bool sm_plan_space_of(const sm_plan_space *space, const sm_plan *plan, sm_plan_limits *out) {
     *out = space ? space->limits : (sm_plan_limits){.usual_order = false};
-    if (!space) return true;
+    return !space || sm_plan_space_narrow(space, plan, 0, (1 << SM_PLAN_DEGREES) - 1, out);
+}
+
+bool sm_plan_space_narrow(const sm_plan_space *space, const sm_plan *plan, unsigned before,
+                          unsigned known, sm_plan_limits *limits) {
     for (int key = 0; key < SM_PLAN_DEGREES; key++)
-        if (!sm_plan_limit_allows(out, (sm_plan_key)key, sm_plan_degree_of(plan, key)))
+        if ((known & ~before) >> key & 1 &&
+            !sm_plan_limit_allows(limits, (sm_plan_key)key, sm_plan_degree_of(plan, key)))
             return false;
-    return !space->of_degrees || space->of_degrees(space, plan, out);
+    return !space->of_degrees || space->of_degrees(space, plan, before, known, limits);
 }
 
 sm_status sm_plan_spaces_take(const sm_plan_space *spaces, sm_plan *plan, sm_error *err) {

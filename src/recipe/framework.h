@@ -37,6 +37,7 @@ typedef struct framework_model {
  * least..most. when NULL: always. */
 typedef struct framework_rule {
     const expression *when;
+    unsigned degrees;    /* bit per key, by which it may hold; of none: all */
     sm_plan_key key;     /* SM_PLAN_KEY_COUNT: no plan where `when` holds */
     uint64_t words;      /* bit per value */
     int least, most;     /* of an integer; most 0: any */

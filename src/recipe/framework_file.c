@@ -184,6 +184,12 @@ static sm_status read_values(const json_value *v, framework_rule *rule) {
     return status;
 }
 
+static void add_degree(void *degrees, const char *name) {
+    for (int key = 0; key < SM_PLAN_DEGREES; key++)
+        if (strcmp(sm_plan_key_row_of((sm_plan_key)key)->name, name) == 0)
+            *(unsigned *)degrees |= 1u << key;
+}
+
 static sm_status read_rule(const reader *r, const json_value *v, void *out) {
     framework_rule *rule = out;
     const char *names[SM_PLAN_KEY_COUNT];
@@ -198,6 +204,8 @@ static sm_status read_rule(const reader *r, const json_value *v, void *out) {
     rule->because = "";
     if (!status) status = json_read_text(json_get(v, "because"), &rule->because);
     if (!status) status = formula(r, never ? never : json_get(v, "when"), &rule->when);
+    if (!status && rule->when) expression_each_name(rule->when, add_degree, &rule->degrees);
+    if (!rule->degrees) rule->degrees = (1 << SM_PLAN_DEGREES) - 1;
     if (status || never) return status;
     if (!json_get(v, "values")) return json_fail(v, "expected \"values\"");
     return read_values(json_get(v, "values"), rule);

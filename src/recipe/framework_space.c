@@ -1,5 +1,5 @@
 /* The plans that a framework can run, as a space for the search. Rules without a condition limit
- * keys everywhere; the others are asked once of each combination of degrees. */
+ * keys everywhere; the others are asked once of each combination of the degrees that they name. */
 #include <string.h>
 
 #include "framework.h"
@@ -38,11 +38,13 @@ static void narrow(const framework_rule *rule, sm_plan_limits *limits) {
     else sm_plan_limit_both(&limits->of[rule->key], &own);
 }
 
-static bool of_degrees(const sm_plan_space *space, const sm_plan *plan, sm_plan_limits *limits) {
+static bool of_degrees(const sm_plan_space *space, const sm_plan *plan, unsigned before,
+                       unsigned known, sm_plan_limits *limits) {
     const sm_framework *f = space->context;
     for (int i = 0; i < f->rules; i++) {
         const framework_rule *rule = &f->rule[i];
-        if (!rule->when || !holds(rule, plan, &space->job)) continue;
+        if (!rule->when || rule->degrees & ~known || !(rule->degrees & ~before)) continue;
+        if (!holds(rule, plan, &space->job)) continue;
         if (rule->key == SM_PLAN_KEY_COUNT) return false;
         narrow(rule, limits);
     }

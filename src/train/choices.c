@@ -23,10 +23,9 @@ static void fill_memory(const sm_train *t, const sm_search_options *o, const sm_
     else if (!replicas) c->zero[c->n_zero++] = 1;
     else
         for (int z = 0; z <= 2; z++) c->zero[c->n_zero++] = z;
-    if (fixed(o, SM_PLAN_RECOMPUTE)) c->recompute[c->n_recompute++] = o->fixed.recompute;
+    if (fixed(o, SM_PLAN_RECOMPUTE)) c->recompute[c->n_recompute++] = (int)o->fixed.recompute;
     else
-        for (int r = 0; r < SM_RECOMPUTE_COUNT; r++)
-            c->recompute[c->n_recompute++] = (sm_recompute)r;
+        for (int r = 0; r < SM_RECOMPUTE_COUNT; r++) c->recompute[c->n_recompute++] = r;
     bool host = t->system.chip.pcie_bytes_per_s_oneway.value > 0; /* a way to host memory */
     if (!host) c->offload[c->n_offload++] = SM_OFFLOAD_NONE;
     else if (fixed(o, SM_PLAN_OFFLOAD)) c->offload[c->n_offload++] = o->fixed.offload;
@@ -177,14 +176,8 @@ static void keep_numbered(choices *c) {
     c->n_microbatch = kept;
 }
 
-static void keep_recompute(choices *c) {
-    int kept = 0;
-    for (int i = 0; i < c->n_recompute; i++)
-        if (c->in.recompute[c->recompute[i]] & c->spaces) c->recompute[kept++] = c->recompute[i];
-    c->n_recompute = kept;
-}
-
-bool choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c) {
+bool choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
+                  const known_limits *known, choices *c) {
     fill_memory(t, o, plan, c);
     fill_pipeline(t, o, plan, c);
     fill_microbatch(t, o, plan, c);
@@ -196,18 +189,19 @@ bool choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *
                                 1ull << SM_PLAN_GRADIENT | 1ull << SM_PLAN_ATTENTION;
     int i = 0;
     for (const sm_plan_space *s = o->space; s; s = s->next, i++) {
-        sm_plan_limits limits;
-        if (!sm_plan_space_of(s, plan, &limits)) continue;
-        if (!sm_plan_limits_have(&limits, plan, keys & fixed_ones)) continue;
+        sm_plan_limits own;
+        const sm_plan_limits *limits = known ? &known->of[i] : &own;
+        if (known ? !(known->spaces >> i & 1) : !sm_plan_space_of(s, plan, &own)) continue;
+        if (!sm_plan_limits_have(limits, plan, keys & fixed_ones)) continue;
         c->spaces |= 1u << i;
-        meet_space(t, c, i, o, plan, &limits);
-        has_rules(c, i, &limits, plan, keys);
+        meet_space(t, c, i, o, plan, limits);
+        has_rules(c, i, limits, plan, keys);
     }
     drop_within(c);
     c->n_zero = keep_had(c, c->in.zero, c->zero, c->n_zero);
     c->n_offload = keep_had(c, c->in.offload, c->offload, c->n_offload);
     keep_numbered(c);
-    keep_recompute(c);
+    c->n_recompute = keep_had(c, c->in.recompute, c->recompute, c->n_recompute);
     return c->n_zero && c->n_offload && c->n_microbatch && c->n_pipeline && c->n_recompute;
 }
 

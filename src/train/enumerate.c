@@ -15,22 +15,21 @@ double search_floor(const sm_train *t, const sm_plan *plan, int chips) {
 
 /* ---- enumeration ---- */
 
-/* Without spaces their number is that of any node with as many values of each kind. */
+/* Their number is that of any node with as many values of each kind, in the same spaces. */
 static double leaves_of(plan_search *h, const sm_plan *plan, const choices *c) {
     const int n[] = {c->n_zero, c->n_recompute, c->n_offload, c->n_pipeline, c->n_microbatch};
-    uint64_t key = SM_HASH_SEED;
+    uint64_t key = sm_hash_mixed(sm_hash_bytes(&c->in, sizeof c->in), c->spaces);
     for (int i = 0; i < 5; i++) key = sm_hash_mixed(key, (uint32_t)n[i]);
     for (int k = 0; k < SM_PLAN_DEGREES; k++)
         key = sm_hash_mixed(key, sm_plan_degree_of(plan, k) > 1);
     counted *at = &h->counted[key % COUNTED];
-    if (h->options->space) return choices_leaves(h->train, h->options, plan, c);
     if (at->key != key) *at = (counted){key, choices_leaves(h->train, h->options, plan, c)};
     return at->leaves;
 }
 
-static bool add_node(plan_search *h, const sm_plan *plan) {
+static bool add_node(plan_search *h, const sm_plan *plan, const known_limits *known) {
     choices c;
-    if (!choices_fill(h->train, h->options, plan, &c)) return true;
+    if (!choices_fill(h->train, h->options, plan, known, &c)) return true;
     h->space += leaves_of(h, plan, &c);
     if (h->count_only) return true;
     int axes = 0;
@@ -80,38 +79,61 @@ int search_order(const void *a, const void *b) {
     return 0;
 }
 
-static bool allows_degree(const sm_plan_space *spaces, sm_plan_key key, int degree) {
-    for (const sm_plan_space *s = spaces; s; s = s->next)
-        if (sm_plan_limit_allows(&s->limits, key, degree)) return true;
-    return !spaces;
+/* What the spaces that have plans of the degrees before know with one more. */
+static space_set narrow(const sm_plan_space *spaces, const sm_plan *plan, int depth,
+                        const known_limits *before, known_limits *out) {
+    unsigned known = 0;
+    int i = 0;
+    for (int k = 0; k < depth; k++) known |= 1u << order[k];
+    out->spaces = 0;
+    for (const sm_plan_space *s = spaces; s; s = s->next, i++) {
+        if (!(before->spaces >> i & 1)) continue;
+        out->of[i] = before->of[i];
+        if (sm_plan_space_narrow(s, plan, known, known | 1u << order[depth], &out->of[i]))
+            out->spaces |= 1u << i;
+    }
+    return out->spaces;
 }
 
-static bool split(plan_search *h, sm_plan *plan, int depth, int left) {
+static bool split(plan_search *h, sm_plan *plan, int depth, int left, const known_limits *known) {
     const sm_search_options *o = h->options;
-    const sm_train *t = h->train;
-    if (depth == SM_PLAN_DEGREES) return left == 1 ? add_node(h, plan) : true;
+    if (depth == SM_PLAN_DEGREES) return left == 1 ? add_node(h, plan, known) : true;
     int key = order[depth], *degree = sm_plan_degree(plan, key);
     int only = o->fixed.given >> key & 1 ? sm_plan_degree_of(&o->fixed, key) : 0;
-    for (int d = 1; d <= left; d++) {
-        if (only) d = only;
-        bool last = depth == SM_PLAN_DEGREES - 1;
-        if (last && !only) d = left;
-        bool allowed = d <= left && left % d == 0 && (only || search_splits(t, key, d)) &&
-                       (!o->max_degree[key] || d <= o->max_degree[key]) &&
-                       allows_degree(o->space, (sm_plan_key)key, d);
+    known_limits own;
+    for (int i = 0; i < h->divisors && h->divisor[i] <= left; i++) {
+        const bool last = depth == SM_PLAN_DEGREES - 1;
+        const int d = only ? only : last ? left : h->divisor[i];
         *degree = d;
-        if (allowed && !split(h, plan, depth + 1, left / d)) return false;
+        if (d <= left && left % d == 0 && (only || search_splits(h->train, key, d)) &&
+            (!o->max_degree[key] || d <= o->max_degree[key]) &&
+            (!o->space || narrow(o->space, plan, depth, known, &own)) &&
+            !split(h, plan, depth + 1, left / d, &own))
+            return false;
         if (only || last) break;
     }
     *degree = 1;
     return true;
 }
 
+static void find_divisors(plan_search *h, int chips) {
+    h->divisors = 0;
+    for (int d = 1; d <= chips / 2; d++)
+        if (chips % d == 0) h->divisor[h->divisors++] = d;
+    h->divisor[h->divisors++] = chips;
+    assert(h->divisors <= MAX_DIVISORS);
+}
+
 sm_status search_enumerate(plan_search *h, int chips, sm_error *err) {
     sm_plan plan = h->options->fixed;
+    known_limits all = {0};
+    int n = 0;
+    for (const sm_plan_space *s = h->options->space; s; s = s->next, n++) all.of[n] = s->limits;
+    all.spaces = (1u << n) - 1;
     h->nodes = 0;
     h->n_near = 0;
     h->floor_s = search_floor(h->train, &plan, chips);
+    find_divisors(h, chips);
     for (int k = 0; k < SM_PLAN_DEGREES; k++) *sm_plan_degree(&plan, k) = 1;
-    return split(h, &plan, 0, chips) ? SM_OK : sm_fail_memory(err);
+    return split(h, &plan, 0, chips, &all) ? SM_OK : sm_fail_memory(err);
 }

@@ -97,7 +97,7 @@ static expansion node_of(plan_search *h, int lane, size_t number, double thresho
     x.plan = h->options->fixed;
     for (int k = 0; k < SM_PLAN_DEGREES; k++)
         *sm_plan_degree(&x.plan, k) = h->node[number].degree[k];
-    choices_fill(x.t, h->options, &x.plan, &x.c);
+    choices_fill(x.t, h->options, &x.plan, NULL, &x.c);
     x.l->p.at.copies = x.plan.state_copies > 1 ? x.plan.state_copies : 1;
     sm_degrees_set(&x.l->p.d, &x.plan, &x.t->model);
     for (int dual = 0; dual < 2; dual++) x.end_s[dual] = x.t->calibration->step_overhead_s;

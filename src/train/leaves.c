@@ -64,7 +64,7 @@ static void lower_state(expansion *x) {
 static floors_of all_kept(expansion *x) {
     floors_of of = {.sets = x->c.n_recompute};
     for (int r = 0; r < of.sets; r++) {
-        x->plan.recompute = x->c.recompute[r];
+        x->plan.recompute = (sm_recompute)x->c.recompute[r];
         of.set[r] = set_of(&x->plan);
     }
     for (int f = 0; f < x->c.n_offload; f++) {
@@ -123,11 +123,15 @@ static bool too_large(expansion *x, double bytes) {
     return large;
 }
 
+/* Some plans are ruled out by their time: memory is not all that counts, and one is known. */
+static bool times_count(const expansion *x) {
+    const sm_search_options *o = x->h->options;
+    return o->prune && o->objective != SM_OBJECTIVE_MEMORY && x->threshold < HUGE_VAL;
+}
+
 /* A plan whose time, or a lower bound of it, is known not to be better. */
 static bool is_hopeless(const expansion *x, double seconds) {
-    const sm_search_options *o = x->h->options;
-    return o->prune && o->objective != SM_OBJECTIVE_MEMORY &&
-           objective_of(o, &x->plan, seconds, 0) >= x->threshold;
+    return times_count(x) && objective_of(x->h->options, &x->plan, seconds, 0) >= x->threshold;
 }
 
 /* One plan that can win is all that is asked for, and there is one. */
@@ -420,7 +424,7 @@ static void try_zero(expansion *x, const int *zero, int n_zero) {
             offered |= offloads_activations(x->c.offload[f]) == activations;
         for (int r = 0; offered && r < x->c.n_recompute && !is_enough(x); r++) {
             x->recompute = r;
-            x->plan.recompute = x->c.recompute[r];
+            x->plan.recompute = (sm_recompute)x->c.recompute[r];
             x->in = above & x->c.in.recompute[x->plan.recompute];
             if (x->in) try_regather(x, activations, zero, n_zero);
         }
@@ -487,11 +491,8 @@ static timed *timed_of(expansion *x, uint64_t key) {
         x->l->time_room += (size_t)p->v->pieces * TIMED_BYTES;
         x->l->kept_room += p->v->pieces;
     }
-    pieces_time(x->t, &x->plan, p);
-    for (int i = 0; i < p->v->pieces; i++)
-        memcpy(at->time + (size_t)i * TIMED_BYTES, &p->time[i], TIMED_BYTES);
     at->key = key;
-    at->has_kept = false;
+    at->has_time = at->has_kept = false;
     return at;
 }
 
@@ -504,15 +505,21 @@ static void take_microbatch(expansion *x, int i) {
 
 static bool is_timed(const expansion *x) {
     const uint64_t key = timed_key(x);
-    return x->l->memo[key % x->l->n_timed].key == key;
+    const timed *at = &x->l->memo[key % x->l->n_timed];
+    return at->key == key && at->has_time;
 }
 
 /* Its local work. */
 static void take_times(expansion *x) {
     pieces *p = &x->l->p;
-    const timed *at = timed_of(x, timed_key(x));
-    for (int i = 0; i < p->v->pieces; i++)
-        memcpy(&p->time[i], at->time + (size_t)i * TIMED_BYTES, TIMED_BYTES);
+    timed *at = timed_of(x, timed_key(x));
+    if (!at->has_time) pieces_time(x->t, &x->plan, p);
+    for (int i = 0; i < p->v->pieces; i++) {
+        unsigned char *own = at->time + (size_t)i * TIMED_BYTES;
+        memcpy(at->has_time ? (void *)&p->time[i] : own, at->has_time ? own : (void *)&p->time[i],
+               TIMED_BYTES);
+    }
+    at->has_time = true;
 }
 
 /* What it keeps. */
@@ -541,34 +548,51 @@ static const work_floor *floor_of(expansion *x) {
     return at->at;
 }
 
+static double phase_floor_s(const work_floor *of, int phase, double sequences) {
+    const double work = larger(sequences * of->each[phase], of->read[phase]);
+    return larger(work + of->gaps[phase], of->host[phase]);
+}
+
 /* No local work takes less: all that passes ask of it. */
 static void take_floors(expansion *x, const work_floor *of) {
     const double n = x->plan.microbatch;
     for (int i = 0; i < x->l->p.v->pieces; i++, of++) {
-        double s[SM_PHASE_COUNT];
         piece_time *time = &x->l->p.time[i];
-        for (int k = 0; k < SM_PHASE_COUNT; k++) {
-            s[k] = larger(larger(n * of->each[k], of->read[k]) + of->gaps[k], of->host[k]);
-            time->idle[k] = 0;
-        }
-        time->forward = s[SM_PHASE_FORWARD];
-        time->backward_input = s[SM_PHASE_BACKWARD_INPUT];
-        time->backward_weight = s[SM_PHASE_BACKWARD_WEIGHT];
+        memset(time->idle, 0, sizeof time->idle);
+        time->forward = phase_floor_s(of, SM_PHASE_FORWARD, n);
+        time->backward_input = phase_floor_s(of, SM_PHASE_BACKWARD_INPUT, n);
+        time->backward_weight = phase_floor_s(of, SM_PHASE_BACKWARD_WEIGHT, n);
         memset(time->again, 0, sizeof time->again);
         time->ring[0] = time->ring[1] = 0;
     }
+}
+
+/* Not even the average stage leaves them a chance. */
+static bool floors_hopeless(const expansion *x, const work_floor *of) {
+    double busy = 0;
+    for (int i = 0; i < x->l->p.v->pieces; i++)
+        for (int k = 0; k < SM_PHASE_COUNT; k++)
+            busy += (i < x->t->kinds ? x->t->layers[i] : 1) *
+                    phase_floor_s(&of[i], k, x->plan.microbatch);
+    const double average_s = busy / x->plan.pipeline * x->microbatches * (1 - ROUNDING);
+    return is_hopeless(x, average_s + smaller(x->end_s[0], x->end_s[1]));
 }
 
 bool leaves_work(expansion *x, schedule_set *alive) {
     bool any = false;
     pass least[MAX_PIECES + 1];
     pieces *p = &x->l->p;
-    const work_floor *of = floor_of(x);
+    const bool count = times_count(x);
+    const work_floor *of = count ? floor_of(x) : NULL;
     for (int i = 0; i < x->c.n_microbatch; i++) {
         alive[i] = x->l->possible[i];
-        if (!alive[i]) continue;
+        any |= alive[i] && !count;
+        if (!alive[i] || !count) continue;
         take_microbatch(x, i);
-        if (is_timed(x)) take_times(x);
+        const bool known = is_timed(x);
+        if (!known && floors_hopeless(x, of)) alive[i] = 0;
+        if (!alive[i]) continue;
+        if (known) take_times(x);
         else take_floors(x, of);
         for (int k = 0; k < p->v->pieces; k++) {
             const piece_time *time = &p->time[k];
@@ -624,7 +648,8 @@ static void lay_hopeful(expansion *x) {
 static const placed_passes *hopeful_passes(expansion *x, passes_of_what of) {
     pieces *p = &x->l->p;
     const int n = passes_of(x->t);
-    uint64_t key = sm_hash_mixed(p->v->code, x->regather[0][0].regather);
+    uint64_t key = sm_hash_mixed(SM_HASH_SEED, p->v->code);
+    key = sm_hash_mixed(sm_hash_mixed(key, (uint32_t)x->t->part), x->regather[0][0].regather);
     key = sm_hash_mixed(key, (uint32_t)x->plan.fsdp);
     if (p->v->over & SM_BIT(SM_AXIS_DATA)) key = sm_hash_mixed(key, (uint32_t)x->plan.data);
     key = sm_hash_mixed(key, timed_key(x));
@@ -657,7 +682,8 @@ schedule_set leaves_hopeful(expansion *x, int i, schedule_set of) {
     const placed_passes *at = NULL;
     x->known = true;
     take_microbatch(x, i);
-    while (of && !(at && at->of == ALL_TIMED)) {
+    if (!times_count(x)) lay_hopeful(x);
+    while (of && times_count(x) && !(at && at->of == ALL_TIMED)) {
         at = hopeful_passes(x, at ? at->of + 1 : MAIN_COMM);
         of = passes_hopeful(x, at->at, of);
         if (!of || x->loaded || at->of == MAIN_COMM) continue;
@@ -698,18 +724,20 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     int shared[4], n = 0;
     bool two = false;
     const space_set above = x->in;
-    const bool known = x->known || !x->h->options->prune;
+    const bool known = x->known || !times_count(x);
     x->open = 0;
     if (!(above & x->c.in.microbatch[i])) return;
     take_microbatch(x, i);
-    take_times(x);
     x->plan.zero = x->c.zero[0];
+    if (!known) take_times(x);
+    else if (!x->known) take_rest(x); /* no plan is ruled out by those of main layers */
     x->open = known ? of : comm_hopeful(x, of);
     if (!x->open) return;
     take_kept(x);
     if (!x->loaded) load_stages(x);
     x->open = may_fit(x, x->open);
     if (!x->open) return;
+    if (known) take_times(x);
     x->plan.zero = x->c.zero[0];
     if (known) pieces_comm(x->t, &x->plan, true, true, &x->l->p);
     pieces_comm_again(x->t, &x->l->p);

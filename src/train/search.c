@@ -229,16 +229,13 @@ static sm_status search_chips(plan_search *h, int chips, sm_error *err) {
 
 /* So many of the chips, as a system of their own. */
 static sm_status search_part(plan_search *h, sm_train *train, int chips, sm_error *err) {
-    sm_arena *outer = h->scratch;
     if (!train_take(train, chips)) return SM_OK;
-    gather_least_memory(h); /* of lanes whose curves are the whole system's */
-    h->scratch = sm_arena_new();
-    sm_status s = h->scratch ? build_variants(train, h->options, err) : sm_fail_memory(err);
-    if (!s) s = search_chips(h, chips, err);
-    gather_least_memory(h);
-    sm_arena_free(h->scratch);
-    h->scratch = outer;
-    return s;
+    for (int i = 0; h->lane && i < h->lanes; i++) { /* their curves are another system's */
+        sm_curve_memo_forget(&h->lane[i].p.at.memo);
+        sm_curve_memo_forget(&h->lane[i].p.at.unplaced);
+    }
+    sm_status s = build_variants(train, h->options, err);
+    return s ? s : search_chips(h, chips, err);
 }
 
 /* Where the best plan leaves chips idle, or no degrees multiply to a divisor of the chips: as many

@@ -7,7 +7,7 @@
 #define ROUNDING 1e-12
 
 enum { MAX_MICROBATCH = 32, MAX_DIMS_ORDERS = 6, MAX_PLACEMENTS = MAX_DIMS_ORDERS * 720 };
-enum { MAX_VIRTUAL = 8 };
+enum { MAX_VIRTUAL = 8, MAX_DIVISORS = 1536 }; /* no int has more */
 
 typedef struct node {
     int32_t degree[SM_PLAN_DEGREES];
@@ -30,7 +30,7 @@ enum { PASS_KINDS = 3 }; /* schedules of one kind have the same passes */
 typedef struct choices {
     int n_zero, n_recompute, n_offload, n_pipeline, n_microbatch;
     int zero[3];
-    sm_recompute recompute[SM_RECOMPUTE_COUNT];
+    int recompute[SM_RECOMPUTE_COUNT];
     int offload[SM_OFFLOAD_COUNT];
     pipeline_choice pipeline[SM_SCHEDULE_COUNT + MAX_VIRTUAL];
     int microbatch[MAX_MICROBATCH];
@@ -43,8 +43,16 @@ typedef struct choices {
         space_set unusual; /* orders of axes */
     } in;
 } choices;
-/* False: no space has a plan of these degrees. */
-bool choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c);
+/* What is known of plans of some degrees: the spaces that have any, and the limits of each there.
+ */
+typedef struct known_limits {
+    space_set spaces;
+    sm_plan_limits of[SM_MOST_SPACES];
+} known_limits;
+/* False: no space has a plan of these degrees, whose limits are asked where they are not known
+ * (NULL). */
+bool choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
+                  const known_limits *known, choices *c);
 /* The spaces that have plans with these choices of what shards the program. */
 static inline space_set choices_allow(const choices *c, const sm_plan *plan) {
     return c->spaces & c->in.seq[plan->seq] & c->in.expert_tensor[plan->expert_tensor] &
@@ -71,7 +79,7 @@ double choices_leaves(const sm_train *t, const sm_search_options *o, const sm_pl
  */
 static inline uint64_t work_key(const sm_train *t, const variant *v, const sm_plan *plan) {
     bool added = t->software_memory.adding_bytes > 0 && plan->fsdp == 1;
-    uint64_t key = sm_hash_mixed(v->work + added, (uint32_t)plan->tensor);
+    uint64_t key = sm_hash_mixed(sm_hash_mixed(v->work, added), (uint32_t)plan->tensor);
     return sm_hash_mixed(sm_hash_mixed(key, (uint32_t)plan->context), (uint32_t)plan->expert);
 }
 #define TIMED_BYTES offsetof(piece_time, memory)
@@ -79,7 +87,7 @@ typedef struct timed {
     uint64_t key;
     unsigned char *time; /* TIMED_BYTES of each piece */
     kept_bytes *kept;
-    bool has_kept;
+    bool has_time, has_kept;
 } timed;
 /* Passes of each kind of layer, of what comes before all of them and of the head, with the
  * collectives of no placement, which depend on fsdp and the rules beside: for each kind of
@@ -212,6 +220,7 @@ typedef struct plan_search {
     const sm_search_options *options;
     const sm_train *train;
     bool count_only; /* the chips in use cannot win: count the plans, look at none */
+    int divisors, divisor[MAX_DIVISORS]; /* of the chips in use, in their order */
     size_t nodes, room;
     node *node;
     double *bound;
