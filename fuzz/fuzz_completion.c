@@ -13,8 +13,10 @@ static void check(const sm_completion *c, const sm_completion_limits *limits) {
     assert(c->temperature >= 0 && c->temperature <= 100);
     assert(c->stops >= 0 && c->stops <= SM_COMPLETION_STOPS);
     assert(c->stop_words <= SM_COMPLETION_STOP_WORDS);
+    const int rows = (int)(c->pictures * limits->seen.rows); /* words behind the others */
+    assert(c->pictures <= limits->pictures);
     for (size_t i = 0; i < c->prompt_tokens; i++)
-        assert(c->prompt[i] >= 0 && c->prompt[i] < limits->vocabulary);
+        assert(c->prompt[i] >= 0 && c->prompt[i] < limits->vocabulary + rows);
     for (size_t i = 0; i < c->stop_words; i++)
         assert(c->stop_word[i] >= 0 && c->stop_word[i] < limits->vocabulary);
     for (int i = 0; i < c->stops; i++)
@@ -23,7 +25,11 @@ static void check(const sm_completion *c, const sm_completion_limits *limits) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static const sm_completion_limits limits[] = {
-        {"tiny", 64, 256}, {"tiny", 2, 5}, {"", 1000, 70000}};
+        {.model = "tiny", .most_tokens = 64, .vocabulary = 256},
+        {.model = "tiny", .most_tokens = 2, .vocabulary = 5},
+        {.model = "", .most_tokens = 1000, .vocabulary = 70000},
+        {"tiny", 64, 256, 2, {256, 7, 4}},
+        {"tiny", 64, 256, 3, {256, -1, 5}}};
     const sm_source source = {"fuzz", (const char *)data, size};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         sm_arena *arena = sm_arena_new();

@@ -17,7 +17,7 @@ static void ask_space(const sm_framework *framework, const sm_plan *plan, uint64
     sm_plan_limits limits = {.usual_order = false};
     sm_framework_space(framework, &space);
     if (!space.of_degrees) abort();
-    space.of_degrees(&space, plan, &limits);
+    space.of_degrees(&space, plan, 0, (1u << SM_PLAN_DEGREES) - 1, &limits);
     sm_framework_refuses(framework, plan, keys, job);
 }
 
