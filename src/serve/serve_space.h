@@ -380,8 +380,8 @@ typedef struct step_floor {
 } step_floor;
 sm_status step_floor_s(step_floor *f, sm_serve *s, const sm_plan *plan, const sm_step_batch *batch,
                        placements *any, least_kind kind, double *seconds, sm_error *err);
-/* What matmuls with weights and what streams make of each token of prompts at least, however many a
- * step has, alone or beside sequences that decode. */
+/* What a token of prompts takes at least, however many a step has, alone or beside sequences that
+ * decode: its share of a step of very many, without attention. */
 sm_status step_token_s(step_floor *f, sm_serve *s, const sm_plan *plan, double decoding,
                        placements *any, double *seconds, sm_error *err);
 /* ---- detail ---- */
