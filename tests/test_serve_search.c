@@ -7,7 +7,7 @@
 #include "failing_alloc.h"
 #include "serve_cases.h"
 #include "scalemodel/load.h"
-#include "../src/serve/load_steps.h"
+#include "../src/serve/serve_space.h"
 
 static sm_serve_search_options options(void) {
     sm_serve_search_options o;
@@ -58,17 +58,6 @@ static void same_frontier(const char *model, const char *system, sm_serve_search
     same_frontier_of(c, o);
 }
 
-/* Degrees drawn without the search's own enumeration: their product is the whole system. */
-static void draw_degrees(sm_rng *rng, int chips, sm_plan *plan) {
-    static const int keys[] = {SM_PLAN_DATA, SM_PLAN_FSDP, SM_PLAN_TENSOR, SM_PLAN_CONTEXT,
-                               SM_PLAN_EXPERT};
-    for (int left = chips; left > 1; left /= 2)
-        *sm_plan_degree(plan, keys[sm_rng_below(rng, 5)]) *= 2;
-    plan->gathered = sm_rng_below(rng, 2) != 0;
-    plan->cache_by = (sm_cache_by)sm_rng_below(rng, 3);
-    plan->seq = sm_rng_below(rng, 2) != 0;
-}
-
 static void no_random_plan_beats_the_frontier(void **state) {
     static const char *const jobs[][2] = {{"llama-3-70b", "tpu-v5e:16x16"},
                                           {"mixtral-8x7b", "tpu-v5e:4x8"},
@@ -87,7 +76,7 @@ static void no_random_plan_beats_the_frontier(void **state) {
             sm_serve_point p;
             char text[256];
             bool beaten = false;
-            draw_degrees(&rng, c.system.chips, &plan);
+            serve_draw_degrees(&rng, c.system.chips, &plan);
             double batch = exp2((double)sm_rng_below(&rng, 10));
             if (sm_serve_point_of(serve, &plan, batch, &p, NULL) != SM_OK || !p.fits) continue;
             drawn++;
@@ -161,7 +150,7 @@ static void no_step_takes_less_than_the_least(void **state) {
             step_least least;
             char why[256];
             step x;
-            draw_degrees(&rng, c.system.chips, &plan);
+            serve_draw_degrees(&rng, c.system.chips, &plan);
             sm_step_batch batch = drawn_batch(serve, &plan, k % 3, &rng);
             sm_plan_settle(&plan, &serve->model);
             if (serve_refuse(serve, &plan, why, sizeof why)) continue;
@@ -183,66 +172,6 @@ static void no_step_takes_less_than_the_least(void **state) {
         sm_serve_free(serve);
     }
     assert_true(seen > 200 && near > seen / 2);
-}
-
-/* Of a load of a drawn plan, what is simulated comes no sooner; false: it is no plan of the model.
- */
-static bool first_holds(sm_serve *serve, placements *places, sm_rng *rng) {
-    sm_plan plan = serve_plan("");
-    char why[256];
-    sm_serve_point p;
-    double token_s = INFINITY, batch = ceil(exp2(10 * sm_rng_unit(rng)));
-    draw_degrees(rng, serve->system.chips, &plan);
-    sm_plan_settle(&plan, &serve->model);
-    if (serve_refuse(serve, &plan, why, sizeof why)) return false;
-    if (sm_serve_point_of(serve, &plan, batch, &p, NULL) != SM_OK) return false;
-    assert_int_equal(placements_of(serve, &plan, 0, places, NULL), SM_OK);
-    for (int decoding = 0; decoding < 2; decoding++) {
-        double seconds;
-        step_floor floor = {.made = false};
-        sm_status status = step_token_s(&floor, serve, &plan, decoding, places, &seconds, NULL);
-        assert_int_equal(status, SM_OK);
-        token_s = smaller(token_s, seconds);
-    }
-    double least_s = load_first_least_s(serve, &plan, batch, p.ttft_alone_s[1], token_s);
-    if (!(least_s <= p.ttft_s[1] * (1 + 1e-7))) {
-        sm_plan_format(&plan, serve->system.torus_dims, why, sizeof why);
-        fail_msg("%s on %s, %s, batch %g: %g s at least where %g s are simulated",
-                 serve->model.name, serve->system.text, why, batch, least_s, p.ttft_s[1]);
-    }
-    return true;
-}
-
-static void no_first_token_is_sooner_than_the_least(void **state) {
-    static const char *const jobs[][2] = {
-        {"mixtral-8x7b", "tpu-v5e:4x8"},  {"deepseek-v3", "h200:2x8"},
-        {"gpt-oss-120b", "h100-sxm:2x8"}, {"llama-3-70b", "h100-sxm:4x4"},
-        {"gemma-2-27b", "tpu-v5p:2x2x4"}, {"qwen3-next-80b-a3b", "b200:2x8"},
-        {"llama-3-8b", "l40s:4"},         {"qwen2.5-1.5b", "tpu-v6e:4"}};
-    sm_rng rng = {drawn_from(41)};
-    int seen = 0;
-    for (int i = 0; i < 8; i++)
-        for (int k = 0; k < (REPEATED ? 1 : 4); k++) {
-            serve_case c;
-            serve_case_fill(&c, jobs[i][0], jobs[i][1]);
-            sm_software own = *sm_software_of(NULL);
-            own.admission_s = k % 2 ? 0 : own.admission_s;
-            own.burst = sm_rng_unit(&rng);
-            own.mixed_steps = sm_rng_below(&rng, 3) > 0;
-            own.look_steps = (double)sm_rng_below(&rng, 2) * 10;
-            own.gather_steps = (double)sm_rng_below(&rng, 2) * 4;
-            own.budget_tokens = 512 << sm_rng_below(&rng, 6);
-            c.job.software = &own;
-            c.job.prompt = 32 << sm_rng_below(&rng, 9);
-            c.job.output = 1 + (double)sm_rng_below(&rng, 300);
-            c.job.prefix = sm_rng_below(&rng, 3) == 0 ? c.job.prompt / 2 : 0;
-            sm_serve *serve = serve_case_new(&c);
-            placements *places = sm_calloc(1, sizeof *places);
-            for (int n = 0; n < 10; n++) seen += first_holds(serve, places, &rng);
-            sm_free(places);
-            sm_serve_free(serve);
-        }
-    assert_true(seen > (REPEATED ? 20 : 100));
 }
 
 /* Axes of 16 chips close to rings on the whole slice alone. */
@@ -817,7 +746,6 @@ int main(void) {
         cmocka_unit_test(the_batch_of_the_limit_is_there),
         cmocka_unit_test(no_random_plan_beats_the_frontier),
         cmocka_unit_test(no_step_takes_less_than_the_least),
-        cmocka_unit_test(no_first_token_is_sooner_than_the_least),
         cmocka_unit_test(copies_inside_an_engine_are_searched),
         cmocka_unit_test(frontiers_of_experts_equal_brute_force),
         cmocka_unit_test(drafted_frontiers_equal_brute_force),
