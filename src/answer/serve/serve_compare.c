@@ -158,6 +158,7 @@ sm_status sm_serve_compare(const sm_serve_question *question, sm_report *r, sm_e
     comparison *c = sm_arena_alloc(r->arena, sizeof *c);
     if (!status && !c) status = sm_fail_memory(err);
     if (status) return status;
+    sm_serve *like = NULL;
     *c = (comparison){.report = r, .list = sm_put_array(r, r->data, "systems")};
     r->records = c->list;
     for (int i = 0; i < question->n_systems && !status; i++) {
@@ -167,8 +168,9 @@ sm_status sm_serve_compare(const sm_serve_question *question, sm_report *r, sm_e
         if (one.softwares) one.software = one.softwares[i];
         if (!one.calibration && one.software)
             one.calibration = sm_software_calibration(&one.system->chip, one.software);
-        status = sm_serve_ask(&one, r, take, c, err);
+        status = sm_serve_ask(&one, &like, r, take, c, err);
     }
+    sm_serve_free(like);
     if (status) return status;
     show(c);
     return c->found ? SM_OK : SM_NEGATIVE;
