@@ -292,11 +292,8 @@ static bool is_out(search *h, family *f, double batch, double alone_s) {
     return ruled_out(h, f, batch, alone_s) || ruled_out(h, f, batch, token_s(h, f, batch, alone_s));
 }
 
-/* A candidate under its load; its first token counts where that has a limit. With more sequences
- * than are in flight, where that is given, the load is the same. */
+/* A candidate under its load; its first token counts where that has a limit. */
 static void offer(search *h, family *f, int order, double batch, const decode_time *decode) {
-    struct like *like = &h->like[order];
-    double given = h->s->job.in_flight, all = larger(given, f->plan->data);
     int chips = h->slice[h->at].chips;
     point_load load = {.tpot_s = limit_time(h, &decode->step) / decode->tokens};
     prefill first = prefill_at(h, f, order);
@@ -311,12 +308,10 @@ static void offer(search *h, family *f, int order, double batch, const decode_ti
         if (!h->o->brute && frontier_beats(&h->front, h->at, 0, p.tpot_s, p.per_chip)) return;
         double limit_s = meets(p.tpot_s, h->o->tpot_s) ? h->o->ttft_s : 0;
         double late_s = h->o->brute ? INFINITY : larger(limit_s, h->best_ttft_s);
-        load.first.mean_s = larger(first_least_s(h, f, batch, first.expected_s), like->late_s);
+        load.first.mean_s = first_least_s(h, f, batch, first.expected_s);
         if (load.first.mean_s <= late_s &&
             !price_load(h, &p, decode, first.expected_s, late_s, &load))
             return;
-        if (load.first.mean_s > late_s && given > 0 && batch >= all)
-            like->late_s = load.first.mean_s;
     }
     h->best_ttft_s = smaller(h->best_ttft_s, load.first.mean_s);
     if (!(h->quickest.batch > 0) || p.tpot_s < h->quickest.tpot_s) h->quickest = p;

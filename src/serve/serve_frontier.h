@@ -46,7 +46,6 @@ typedef struct search {
         int first;    /* that has the same */
         bool timed;
         double alone_s; /* of a step of the batch under way */
-        double late_s;  /* first tokens of all that are in flight, at least; 0: not known */
     } * like;
     step_floor *floor; /* of prompts, by seq: alone and beside decoding */
     frontier front;

@@ -225,31 +225,11 @@ static sm_serve *allocate(int layers, const sm_serve *like) {
     return NULL;
 }
 
-sm_status sm_serve_change(sm_serve *s, const sm_serve_job *given, sm_error *err) {
-    sm_serve_job own, *job = &own;
-    sm_status status = sm_sized_take(job, sizeof *job, given, err);
-    if (status == SM_OK) status = check_job(job, err);
-    if (status != SM_OK) return status;
-    s->job = *job;
-    s->job.model = &s->model;
-    s->job.system = &s->system;
-    s->job.like = s;
-    s->software = job->software ? *job->software : *sm_software_of(NULL);
-    s->job.software = &s->software;
-    if (job->imbalance == 0) s->job.imbalance = s->job.software->expert_imbalance;
-    s->job.eager |= s->job.software->eager_launches;
-    sm_serve_free(s->draft);
-    s->draft = NULL;
-    serve_set_system(s, job->system);
-    status = make_draft(job, s, err);
-    sm_serve_set_calibration(s, NULL);
-    return status;
-}
-
 sm_status sm_serve_new(const sm_serve_job *given, sm_serve **serve, sm_error *err) {
     sm_serve_job own, *job = &own;
     *serve = NULL;
     sm_status status = sm_sized_take(job, sizeof *job, given, err);
+    if (status == SM_OK) status = check_job(job, err);
     if (status != SM_OK) return status;
     sm_serve *s = allocate(job->model->L, job->like);
     if (!s) return sm_fail_memory(err);
@@ -266,7 +246,17 @@ sm_status sm_serve_new(const sm_serve_job *given, sm_serve **serve, sm_error *er
         memcpy(s->before[l + 1], s->before[l], sizeof s->before[l]);
         s->before[l + 1][k]++;
     }
-    status = sm_serve_change(s, job, err);
+    s->job = *job;
+    s->job.model = &s->model;
+    s->job.system = &s->system;
+    s->job.like = s;
+    s->software = job->software ? *job->software : *sm_software_of(NULL);
+    s->job.software = &s->software;
+    if (job->imbalance == 0) s->job.imbalance = s->job.software->expert_imbalance;
+    s->job.eager |= s->job.software->eager_launches;
+    serve_set_system(s, job->system);
+    status = make_draft(job, s, err);
+    sm_serve_set_calibration(s, NULL);
     if (status == SM_OK) *serve = s;
     else sm_serve_free(s);
     return status;
