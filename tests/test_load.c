@@ -501,8 +501,33 @@ static void no_first_token_is_sooner_than_the_least(void **state) {
     assert_true(seen > (REPEATED ? 20 : 100));
 }
 
+/* A job like another of its model, on another system: the same prices, from the same programs. */
+static void programs_are_shared(void **state) {
+    const sm_plan plan = serve_plan("tensor=4,expert=2");
+    serve_case c, other;
+    sm_serve_point alone, shared;
+    serve_case_fill(&c, "gpt-oss-20b", "h100-sxm:8");
+    serve_case_fill(&other, "gpt-oss-20b", "tpu-v5e:4x4");
+    sm_serve *first = serve_case_new(&other), *own = serve_case_new(&c);
+    assert_int_equal(sm_serve_point_of(first, &plan, 8, &shared, NULL), SM_OK);
+    assert_int_equal(sm_serve_point_of(own, &plan, 8, &alone, NULL), SM_OK);
+    c.job.like = first;
+    sm_serve *like = serve_case_new(&c);
+    assert_ptr_equal(like->programs, first->programs);
+    assert_ptr_not_equal(own->programs, first->programs);
+    assert_int_equal(sm_serve_point_of(like, &plan, 8, &shared, NULL), SM_OK);
+    assert_memory_equal(&shared.decode, &alone.decode, sizeof alone.decode);
+    assert_memory_equal(&shared.prefill, &alone.prefill, sizeof alone.prefill);
+    assert_true(shared.ttft_s[1] == alone.ttft_s[1]);
+    sm_serve_free(like);
+    assert_int_equal(sm_serve_point_of(first, &plan, 8, &shared, NULL), SM_OK);
+    sm_serve_free(own);
+    sm_serve_free(first);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(programs_are_shared),
         cmocka_unit_test(no_first_token_is_sooner_than_the_least),
         cmocka_unit_test(loads_are_those_of_the_simulator),
         cmocka_unit_test(pools_are_those_of_the_simulator),
