@@ -424,6 +424,53 @@ static void test_frameworks(void **state) {
     }
 }
 
+/* The best of each engine is what the engine's name answers by the same constants; none is told
+ * where one is named. */
+static void test_engines(void **state) {
+    (void)state;
+    static const char *const jobs[][2] = {{"qwen3-32b", "h100-sxm:8"},
+                                          {"gpt-oss-120b", "b200:4"},
+                                          {"llama-3.1-8b", "mi300x:2"},
+                                          {"llama-3.1-8b", "tpu-v6e:4"}};
+    sm_frameworks *all;
+    sm_error err;
+    int rows = 0;
+    assert_int_equal(sm_frameworks_shipped(arena, &all, &err), SM_OK);
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        sm_serve_question q = SM_QUESTION(sm_serve_question);
+        sm_report *r = sm_report_new();
+        q.model = model_named(jobs[i][0]);
+        q.system = system_named(jobs[i][1]);
+        q.tpot_s = 0.04;
+        q.prompt = 3000;
+        q.concurrency = i % 2 ? 48 : 0;
+        assert_int_equal(sm_answer_serve(&q, r, &err), SM_OK);
+        const sm_data *engines = sm_data_get(r->data, "engines");
+        assert_non_null(engines);
+        for (const sm_data *e = engines->first; e; e = e->next, rows++) {
+            const char *name = sm_data_get(e, "framework")->string;
+            sm_serve_question one = q;
+            sm_report *own = sm_report_new();
+            one.framework = sm_framework_find(all, name, strlen(name));
+            one.software = sm_data_get(e, "software")->string;
+            one.calibration = sm_software_calibration(&q.system->chip, one.software);
+            assert_int_equal(sm_answer_serve(&one, own, &err), SM_OK);
+            assert_null(sm_data_get(own->data, "engines"));
+            const sm_data *best = sm_data_get(own->data, "best");
+            assert_string_equal(sm_data_get(e, "plan")->string, sm_data_get(best, "plan")->string);
+            static const char *const same[] = {"batch", "tokens_per_s_per_chip", "chips"};
+            for (int k = 0; k < 3; k++) {
+                double a = sm_data_get(e, same[k])->number, b = sm_data_get(best, same[k])->number;
+                if (a > b * (1 + 1e-9) || a < b * (1 - 1e-9))
+                    fail_msg("%s in %s: %s of %g, by its name %g", jobs[i][0], name, same[k], a, b);
+            }
+            sm_report_free(own);
+        }
+        sm_report_free(r);
+    }
+    assert_true(rows > 6);
+}
+
 /* A plot and a timeline are parts of the report. */
 static void test_attachments(void **state) {
     sm_train_question q = SM_QUESTION(sm_train_question);
@@ -456,6 +503,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_streams),
         cmocka_unit_test(test_frameworks),
+        cmocka_unit_test(test_engines),
         cmocka_unit_test(test_chip),
         cmocka_unit_test(test_model),
         cmocka_unit_test(test_plan),

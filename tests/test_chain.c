@@ -296,8 +296,8 @@ static void an_mlp_is_one_all_reduce(void **state) {
     sm_array_format(&best.step[0].einsum.out, &best.step[0].einsum, &p.mesh, text, sizeof text);
     assert_string_equal(text, "h[B_X,F_Y]");
     int h = best.step[0].result;
-    assert_int_equal(sm_chain_shardings(&p.input, h, 100, p.arena, &plans, &shape, &n, &err),
-                     SM_OK);
+    n = 100;
+    assert_int_equal(sm_chain_shardings(&p.input, h, p.arena, &plans, &shape, &n, &err), SM_OK);
     assert_int_equal(n, 11); /* 9 places of two axes, and YX beside XY twice */
     assert_true(plans[0].expected_s == best.expected_s);
     for (int i = 0; i < n; i++) {

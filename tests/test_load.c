@@ -67,9 +67,10 @@ static void open_engine(engine_case *e, const loaded *l) {
                           .n = 1,
                           .prefill_n = 1,
                           .most_running = 1024};
-    assert_int_equal(
-        sm_serve_engine(e->serve, &plan, l->prompt + l->output, 8192, e->arena, &e->engine, NULL),
-        SM_OK);
+    assert_int_equal(sm_serve_engine(e->serve, &plan,
+                                     &(sm_engine_use){l->prompt + l->output, 8192, false}, e->arena,
+                                     &e->engine, NULL),
+                     SM_OK);
     sm_simulation_defaults(&e->o);
     const sm_software *software = sm_serve_software(e->serve);
     const double groups = sm_plan_groups(&plan, e->c.job.model) / plan.data,

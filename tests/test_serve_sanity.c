@@ -188,6 +188,31 @@ static void first_tokens_are_expected_below_their_upper_time(void **state) {
     sm_serve_free(serve);
 }
 
+/* Workers of both pools fit into the system, however large the best one of each would be; smaller
+ * ones given by hand serve no more. */
+static void pools_fit_the_system(void **state) {
+    static const char *const jobs[][2] = {{"deepseek-v3", "h200:4x8"},
+                                          {"qwen3-32b", "h100-sxm:8"},
+                                          {"kimi-k2", "gb200-nvl72:72"},
+                                          {"mixtral-8x7b", "b200:8"}};
+    for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++) {
+        serve_case c;
+        sm_error err = {0};
+        sm_disaggregated whole, d;
+        sm_serve_search_options o;
+        sm_serve_search_defaults(&o);
+        serve_case_fill(&c, jobs[i][0], jobs[i][1]);
+        assert_int_equal(sm_serve_disaggregate(&c.job, NULL, &o, NULL, &whole, &err), SM_OK);
+        assert_true(whole.prefill_workers >= 1 && whole.decode_workers >= 1);
+        assert_true(whole.chips <= c.system.chips && whole.requests_per_s > 0);
+        o.chips_most =
+            whole.prefill.chips > whole.decode.chips ? whole.prefill.chips : whole.decode.chips;
+        if ((o.chips_most /= 2) < 1) continue;
+        if (sm_serve_disaggregate(&c.job, NULL, &o, NULL, &d, &err) == SM_OK)
+            assert_true(d.requests_per_s <= whole.requests_per_s);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_copies_never_help),
@@ -195,6 +220,7 @@ int main(void) {
         cmocka_unit_test(a_better_machine_never_delays_requests),
         cmocka_unit_test(admission_is_no_part_of_what_overlaps),
         cmocka_unit_test(first_tokens_are_expected_below_their_upper_time),
+        cmocka_unit_test(pools_fit_the_system),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -339,8 +339,10 @@ typedef struct sm_serve_question {
     int top;                            /* points of the frontier on the page (12); all in data */
     bool explain;                       /* the derivation of the best point */
     bool plot;                          /* the frontier, into report->chart */
-    const sm_recipe *recipe;            /* where the plan comes from: told line by line */
-    const sm_framework *emit;           /* the page is the command that serves the best point */
+    bool brief; /* the best point and the frontier alone: no engines, pools or random arrivals
+                   that were not asked for */
+    const sm_recipe *recipe;  /* where the plan comes from: told line by line */
+    const sm_framework *emit; /* the page is the command that serves the best point */
     int n_systems; /* to compare, system the first: a row for each, at most SM_MAX_COMPARED, with */
     const sm_system *systems; /* constants of `software` where its chip has them; then nothing that
                                  is of one point is asked. 0: system alone */

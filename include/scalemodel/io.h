@@ -160,6 +160,10 @@ sm_status sm_request_source_open(const char *trace, const sm_synthetic *drawn, d
 sm_status sm_request_source_begin(void *source, double rate, sm_arrivals *arrivals, sm_error *err);
 /* Close it. NULL is fine. */
 void sm_request_source_close(sm_request_source *source);
+/* Mean lengths of the first so many requests of a trace, in place of those that are not above 0.
+ * What cannot be read twice, as a pipe, is left as it is. Errors as sm_request_file_open. */
+sm_status sm_request_trace_lengths(const char *trace, double most, sm_lengths *lengths,
+                                   sm_error *err);
 /* ---- requests of OpenAI's completions API ---- */
 enum {
     SM_COMPLETION_BYTES = 256, /* words that a text is made of: its bytes */

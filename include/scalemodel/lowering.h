@@ -129,8 +129,9 @@ enum { SM_CHAIN_MOST_ORDERED = 6, SM_CHAIN_DEAR = 10 };
 sm_status sm_chain_orders(const sm_chain_input *input, sm_arena *arena, sm_chain_plan **plan,
                           int *n, int *dear, sm_error *err);
 /* The best plan with each sharding of an array that a line makes and leaves open, the cheapest
- * first; at most `most`. shape[i]: the array as the i-th plan has it. As sm_chain_best. */
-sm_status sm_chain_shardings(const sm_chain_input *input, int array, int most, sm_arena *arena,
+ * first; n: at most so many, then how many there are. shape[i]: the array as the i-th plan has it.
+ * As sm_chain_best. */
+sm_status sm_chain_shardings(const sm_chain_input *input, int array, sm_arena *arena,
                              sm_chain_plan **plan, sm_array **shape, int *n, sm_error *err);
 SM_DECLARATIONS_END
 #endif

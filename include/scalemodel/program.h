@@ -278,11 +278,13 @@ void sm_program_sizes(const sm_program *program, const sm_program_extent *extent
 sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,
                            const sm_rules *rules, sm_program *program, sm_error *err);
 
-/* The lines that such a program is made from; serving: as sm_program_build_serving has them. Those
- * of training are the same under all rules, for whoever builds a program under several. */
-sm_status sm_program_lines(const sm_model *model, sm_piece piece, int kind, double T,
-                           const sm_rules *rules, bool serving, sm_arena *arena,
-                           const sm_text_lines **out, sm_error *err);
+/* Which of the model's lists of lines (lines_of) a piece is made from. */
+int sm_program_at(const sm_model *model, sm_piece piece, int kind);
+/* The lines of one of these lists, for sequences of T tokens; 0: as sm_program_build_serving has
+ * them. Those of training are the same under all rules, for whoever builds a program under several.
+ */
+sm_status sm_program_lines(const sm_model *model, int at, double T, const sm_rules *rules,
+                           sm_arena *arena, const sm_text_lines **out, sm_error *err);
 sm_status sm_program_of_lines(const sm_text_lines *lines, const sm_rules *rules,
                               sm_program *program, sm_error *err);
 

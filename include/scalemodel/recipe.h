@@ -138,6 +138,7 @@ typedef struct sm_recipe_job {
     const sm_plan *plan;      /* whole: every key has its value */
     double batch, seq;        /* sequences of a step; tokens of a sequence */
     double memory_share;      /* of serving, as the engine counts it; 0: not known */
+    double step_tokens;       /* of prompts in a step of each group of chips; 0: as it is */
     const char *program;      /* the lines between `begin` and `end`, of a program; else NULL */
     const char *predicted;    /* "3.2 s a step": a comment; NULL: none */
     const char *weights, *kv; /* of serving: data types, or NULL */

@@ -46,7 +46,7 @@ typedef struct sm_serve_job {
                                  as many as keep it full */
     bool alone;  /* prompts are prefilled elsewhere: nothing comes between two tokens */
     bool blocks; /* fp8 weights have a scale for each block of rows and columns, stored so or not */
-    const struct sm_serve *like; /* of the same model, whose programs are shared: it lives longer;
+    struct sm_serve *like; /* of the same model, whose programs are shared: it lives longer;
                                     NULL: none */
 } sm_serve_job;
 /* Tokens that a sequence of the job has room for: prompt and output, or the context that decode is

@@ -105,15 +105,20 @@ typedef struct sm_engine {
     int drafted;            /* tokens that a step verifies beside; 0 */
     int chips;
 } sm_engine;
-/* The engine of a plan, or of one of its copies (`data`), which are engines of their own; for steps
- * of at most step_tokens tokens; memory is what is left beside the weights when a sequence holds
- * mean_tokens. Its times are tables that fill as they are asked, interpolated between points 1/8
- * apart; the number of decoding sequences is exact up to 1024. A step that decodes and prefills is
- * the sum of both less the matmuls counted twice. The engine lives in the arena and needs serve; it
- * is for one thread. Host memory: half of what the chips' hosts have. SM_NEGATIVE when not one such
- * sequence fits. */
-sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_tokens,
-                          double step_tokens, sm_arena *arena, sm_engine *engine, sm_error *err);
+typedef struct sm_engine_use {
+    double mean_tokens; /* that a sequence holds, which says how many fit beside the weights */
+    double step_tokens; /* of a step at most */
+    bool prefills; /* of a pool that only prefills: steps follow one another through the stages of a
+                      pipeline, one is what it keeps a stage busy, and the cache goes on when the
+                      others are done */
+} sm_engine_use;
+/* The engine of a plan, or of one of its copies (`data`), which are engines of their own. Its times
+ * are tables that fill as they are asked, interpolated between points 1/8 apart; the number of
+ * decoding sequences is exact up to 1024. A step that decodes and prefills is the sum of both less
+ * the matmuls counted twice. The engine lives in the arena and needs serve; it is for one thread.
+ * Host memory: half of what the chips' hosts have. SM_NEGATIVE when not one such sequence fits. */
+sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, const sm_engine_use *use,
+                          sm_arena *arena, sm_engine *engine, sm_error *err);
 
 /* ---- policies ---- */
 #define SM_POLICIES(X)                                                                             \

@@ -1,4 +1,4 @@
-/* compared: what several systems answer to one question, side by side. */
+/* compared: what several systems, or engines, answer to one question, side by side. */
 #include "question.h"
 #include <math.h>
 
@@ -15,13 +15,14 @@ const char *sm_show_energy(sm_report *r, double joules) {
                         : sm_textf(r, "%.3g GWh", kwh / 1e6);
 }
 
-void sm_compared_page(sm_report *r, const char *heads, const sm_compared *of, int n) {
-    sm_table *table = sm_page_table(r, NULL, heads);
-    sm_table *plans = sm_page_table(r, NULL, "<system|<plan");
+void sm_compared_page(sm_report *r, const char *each, const char *heads, const sm_compared *of,
+                      int n) {
+    sm_table *table = sm_page_table(r, NULL, sm_textf(r, "<%s|%s", each, heads));
+    sm_table *plans = sm_page_table(r, NULL, sm_textf(r, "<%s|<plan", each));
     for (int i = 0; i < n; i++) {
         if (!of[i].plan) continue;
         sm_page_cells(r, table, of[i].cells);
-        sm_page_row(r, plans, of[i].system, of[i].plan);
+        sm_page_row(r, plans, of[i].name, of[i].plan);
     }
     for (int i = 0; i < n; i++)
         if (!of[i].plan) sm_report_text(r, "%s", of[i].reason);

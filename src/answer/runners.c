@@ -113,8 +113,7 @@ const char *sm_runners_of(const sm_runners *of, sm_report *r, const sm_plan *pla
         const sm_framework *f = of->all->of[i];
         if (!sm_runners_run(of, f, plan)) continue;
         sm_put(r, list, NULL, sm_framework_name(f));
-        titles = sm_textf(r, "%s%s%s%s", titles, titles[0] ? ", " : "", sm_framework_title(f),
-                          of->beside ? of->beside(of->context, f) : "");
+        titles = sm_textf(r, "%s%s%s", titles, titles[0] ? ", " : "", sm_framework_title(f));
     }
     return titles;
 }

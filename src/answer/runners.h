@@ -11,8 +11,6 @@ typedef struct sm_runners {
     const sm_framework *emit;    /* the one that --emit names, and then this one alone; NULL */
     int unsearched;              /* types and kernels, which no search chooses: of a plan that */
     const sm_plan_key *unsearch; /* does not give them they are what the framework has */
-    const char *(*beside)(void *context, const sm_framework *f); /* what is said of one; or NULL */
-    void *context;
 } sm_runners;
 
 /* Keep a search to what any of the frameworks can run of what is given of a plan: its space becomes

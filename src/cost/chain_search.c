@@ -224,9 +224,10 @@ sm_status sm_chain_best(const sm_chain_input *input, sm_arena *arena, sm_chain_p
     return status ? status : write_plan(&g, &g.now.list[0], plan);
 }
 
-sm_status sm_chain_shardings(const sm_chain_input *input, int array, int most, sm_arena *arena,
+sm_status sm_chain_shardings(const sm_chain_input *input, int array, sm_arena *arena,
                              sm_chain_plan **plan, sm_array **shape, int *n, sm_error *err) {
     searching g = {.err = err, .kept = array};
+    const int most = *n;
     *n = 0;
     chain_search_begin(&g.s, input, arena);
     sm_status status = run_lines(&g);

@@ -739,13 +739,16 @@ static sm_status of_lines(const sm_text_lines *lines, const sm_rules *rules, boo
                    SM_MAX_OPS, SM_MAX_TENSORS);
 }
 
-sm_status sm_program_lines(const sm_model *model, sm_piece piece, int kind, double T,
-                           const sm_rules *rules, bool serving, sm_arena *arena,
-                           const sm_text_lines **out, sm_error *err) {
-    const int at = piece == SM_PIECE_LAYER       ? kind
-                   : piece == SM_PIECE_EMBEDDING ? model->kinds + kind
-                                                 : model->kinds + model->outside - 1;
+int sm_program_at(const sm_model *model, sm_piece piece, int kind) {
+    return piece == SM_PIECE_LAYER       ? kind
+           : piece == SM_PIECE_EMBEDDING ? model->kinds + kind
+                                         : model->kinds + model->outside - 1;
+}
+
+sm_status sm_program_lines(const sm_model *model, int at, double T, const sm_rules *rules,
+                           sm_arena *arena, const sm_text_lines **out, sm_error *err) {
     const double read = rules->read ? rules->read : 1;
+    const bool serving = !(T > 0);
     const sm_text_lines_of of = {.kind = model->lines_of[at],
                                  .phase = !serving        ? SM_TEXT_TRAIN
                                           : rules->decode ? SM_TEXT_DECODE
@@ -757,17 +760,6 @@ sm_status sm_program_lines(const sm_model *model, sm_piece piece, int kind, doub
     return sm_architecture_lines(model->architecture, &of, arena, out, err);
 }
 
-static sm_status build(const sm_model *model, sm_piece piece, int kind, double T,
-                       const sm_rules *rules, bool serving, sm_program *program, sm_error *err) {
-    sm_arena *arena = sm_arena_new();
-    const sm_text_lines *lines;
-    if (!arena) return sm_fail_memory(err);
-    sm_status status = sm_program_lines(model, piece, kind, T, rules, serving, arena, &lines, err);
-    if (!status) status = of_lines(lines, rules, serving, program, err);
-    sm_arena_free(arena);
-    return status;
-}
-
 sm_status sm_program_of_lines(const sm_text_lines *lines, const sm_rules *rules,
                               sm_program *program, sm_error *err) {
     return of_lines(lines, rules, false, program, err);
@@ -775,10 +767,17 @@ sm_status sm_program_of_lines(const sm_text_lines *lines, const sm_rules *rules,
 
 sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,
                            const sm_rules *rules, sm_program *program, sm_error *err) {
-    return build(model, piece, kind, T, rules, false, program, err);
+    sm_arena *arena = sm_arena_new();
+    const sm_text_lines *lines;
+    if (!arena) return sm_fail_memory(err);
+    sm_status status =
+        sm_program_lines(model, sm_program_at(model, piece, kind), T, rules, arena, &lines, err);
+    if (!status) status = of_lines(lines, rules, !(T > 0), program, err);
+    sm_arena_free(arena);
+    return status;
 }
 
 sm_status sm_program_build_serving(const sm_model *model, sm_piece piece, int kind,
                                    const sm_rules *rules, sm_program *program, sm_error *err) {
-    return build(model, piece, kind, 1, rules, true, program, err);
+    return sm_program_build(model, piece, kind, 0, rules, program, err);
 }

@@ -193,12 +193,9 @@ static sm_status check_piece(const sm_model *model, sm_piece piece, int kind, in
                              bool serving, sm_arena *arena, sm_error *err) {
     const sm_text_lines *l;
     const sm_rules rules = sm_rules_of_pass(model, tokens);
-    const int at = piece == SM_PIECE_LAYER       ? kind
-                   : piece == SM_PIECE_EMBEDDING ? model->kinds + kind
-                                                 : model->kinds + model->outside - 1;
+    const int at = sm_program_at(model, piece, kind);
     const bool held = is_held(model, model->lines_of[at]);
-    sm_status status =
-        sm_program_lines(model, piece, kind, tokens, &rules, serving, arena, &l, err);
+    sm_status status = sm_program_lines(model, at, serving ? 0 : tokens, &rules, arena, &l, err);
     const char *scan = status ? NULL : scan_odd(l);
     double most = 0;
     sm_architecture_number(model->architecture, "distance_most", &most);
@@ -251,7 +248,7 @@ static sm_status check_ends(const sm_model *model, int tokens, bool serving, sm_
     for (int i = 0; !status && !odd && i < model->outside; i++) {
         const sm_text_lines *l;
         status =
-            sm_program_lines(model, SM_PIECE_EMBEDDING, i, tokens, &rules, serving, arena, &l, err);
+            sm_program_lines(model, model->kinds + i, serving ? 0 : tokens, &rules, arena, &l, err);
         if (status) return status;
         sm_operator last = l->lines ? l->line[l->lines - 1].op : SM_OPERATOR_EXPRESSION;
         bool ends = last == SM_OPERATOR_CROSS_ENTROPY || last == SM_OPERATOR_SAMPLE;

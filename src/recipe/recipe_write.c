@@ -134,6 +134,7 @@ static expression_value job_value(const writing *w, const char *name) {
     if (strcmp(name, "drafted") == 0) return value_number(j->drafted);
     if (strcmp(name, "eager") == 0) return value_number(j->eager);
     if (strcmp(name, "memory_share") == 0) return value_number(floor(1e3 * j->memory_share) / 1e3);
+    if (strcmp(name, "step_tokens") == 0) return value_number(j->step_tokens);
     if (strcmp(name, "chips") == 0) return value_number(sm_plan_chips(j->plan));
     if (strcmp(name, "node") == 0) /* chips that share a host */
         return value_number(fmin(fmin(domain_of(j->system), sm_chip_host_sharers(&j->system->chip)),

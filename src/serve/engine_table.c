@@ -54,7 +54,7 @@ struct engine_table {
     int depth;            /* of drafts, which a decode step verifies; 0: none */
     double copies;        /* of the model, each an engine */
     double stages;        /* of a pipeline, which take a group of the sequences each */
-    bool follows;         /* prompts come one after the other: a step is what its groups keep a
+    bool follows;         /* steps of prompts come one after the other: one is what it keeps a
                              stage busy for */
     double replicas;      /* of a copy: groups of chips with sequences of their own */
     double expert_groups; /* those of them that share no experts */
@@ -220,10 +220,10 @@ static double fullest_pass(const engine_table *t, double tokens, double attended
     return larger(prompts_of(tokens, attended, most).queries, tokens / t->stages);
 }
 
-/* Alone they fill the pipeline and drain it. */
+/* Alone they fill the pipeline and drain it; where they follow one another they are one group. */
 static double prefill_s(engine_table *t, double tokens, double attended) {
-    double fullest = fullest_pass(t, tokens, attended, INFINITY);
-    double passes = tokens / fullest + (t->follows ? 0.0 : t->stages - 1.0);
+    double fullest = t->follows ? tokens : fullest_pass(t, tokens, attended, INFINITY);
+    double passes = t->follows ? 1.0 : tokens / fullest + t->stages - 1.0;
     return table_s(t, t->prefill, octave_place(fullest, TOKENS_OF_OCTAVE), attended,
                    price_prefill) *
            passes / t->stages;
@@ -311,7 +311,7 @@ static void set_links(const sm_serve *s, double chips, sm_engine *e) {
     e->host_bytes_per_s = chips * chip->pcie_bytes_per_s_oneway.value;
     e->host_kv_tokens = HOST_SHARE * sm_chip_host_bytes(chip) * chips / e->kv_bytes_per_token;
     e->transfer_bytes_per_s = chips * link;
-    e->transfer_latency_s = dcn ? chip->dcn_latency_s.value : hop.value;
+    e->transfer_latency_s += dcn ? chip->dcn_latency_s.value : hop.value;
 }
 
 /* Its steps, and nothing of its memory. */
@@ -348,15 +348,21 @@ static sm_status make_steps(sm_serve *serve, const sm_plan *plan, bool follows, 
                           .tokens_per_step = t->depth > 0 ? point_tokens(serve, t->depth) : 1.0,
                           .drafted = t->depth,
                           .chips = sm_plan_chips(plan) / plan->data};
-    return SM_OK;
+    if (!follows || t->stages <= 1.0) return SM_OK;
+    const double prompt = serve->job.prompt - serve->job.prefix, prefix = serve->job.prefix;
+    double stage_s = step_s(t, 0.0, 0.0, prompt, prefix + 0.5 * prompt);
+    if (stage_s > 0.0) engine->transfer_latency_s = stage_s * (t->stages - 1.0);
+    return t->err.status;
 }
 
-sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_tokens,
-                          double step_tokens, sm_arena *arena, sm_engine *engine, sm_error *err) {
+sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, const sm_engine_use *use,
+                          sm_arena *arena, sm_engine *engine, sm_error *err) {
     sm_serve_room room;
-    sm_status status = make_steps(serve, plan, false, arena, engine, err);
+    const double mean_tokens = use->mean_tokens;
+    sm_status status = make_steps(serve, plan, use->prefills, arena, engine, err);
     if (!status)
-        status = sm_serve_room_of(serve, plan, mean_tokens, step_tokens * plan->data, &room, err);
+        status =
+            sm_serve_room_of(serve, plan, mean_tokens, use->step_tokens * plan->data, &room, err);
     if (status) return status;
     const double sequences = room.sequences / plan->data;
     engine->kv_tokens = sequences >= 1.0 ? sequences * mean_tokens : 0.0;

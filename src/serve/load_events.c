@@ -159,8 +159,8 @@ static void set_policy(const events *e, const sm_engine engine[2], sm_simulation
     o->most_batch = e->room;
     o->prompt_tokens = load_budget(software, &engines->plan, engines->decode);
     const sm_plan *prefill = &engines->prefill_plan;
-    double budget =
-        sm_software_budget(software, load_groups(prefill, engines->prefill)) * prefill->pipeline;
+    double budget = sm_software_budget(software, load_groups(prefill, engines->prefill));
+    if (!engines->apart) budget *= prefill->pipeline; /* else a stage takes one group at a time */
     double least = e->clients > 0 ? o->most_batch + 1 : 1;
     o->prefill_tokens = larger(least, floor(budget / e->each));
     o->chunk_tokens = larger(o->most_batch + 1, o->prefill_tokens);
@@ -196,17 +196,14 @@ static sm_status run(events *e, const sm_engine engine[2], sm_error *err) {
     return status;
 }
 
-/* A prompt keeps one of the stages of a prefill worker busy at a time: the next comes as soon, and
- * its first token after all of them. */
+/* A prompt keeps one of the stages of a prefill worker busy at a time: the next comes as soon. */
 static void simulate(events *e, event_times *out) {
     load_steps *c = e->c;
     const sm_engines *engines = c->e;
-    double later_s = engines->apart ? load_prefill_s(c, 1) : 0;
     size_t all = (size_t)(e->runs * (e->first + e->counted));
     side sides[2];
     sm_engine engine[2];
     if (c->failed) return;
-    later_s *= 1 - 1.0 / engines->prefill_plan.pipeline;
     e->first_s = sm_malloc(2 * all * sizeof *e->first_s);
     if (e->first_s) e->each_token_s = e->first_s + all;
     sm_status s = e->first_s ? SM_OK : sm_fail_memory(&c->err);
@@ -216,7 +213,6 @@ static void simulate(events *e, event_times *out) {
                       &c->err);
     for (; !s && e->run < e->runs; e->run++) s = run(e, engine, &c->err);
     c->failed = s != SM_OK && !e->late;
-    for (size_t i = 0; !c->failed && i < all; i++) e->first_s[i] += later_s;
     if (e->late) out->mean_s = out->steady_s = out->p90_s = e->clients > 0 ? e->least_s : INFINITY;
     else if (!c->failed) read_first(e, out);
     sm_free(e->first_s);

@@ -136,10 +136,11 @@ static void add_simple(const step *x, int index, const sm_work *w, const sm_prog
 /* ---- matmuls ---- */
 
 /* As wide as all of them, the input read once. */
-static void add_fused(const step *x, int index, const sm_work *w, int works,
-                      const sm_program_extent *n, double share, double rows, sm_work_sizes *at) {
+static void add_fused(const step *x, int index, const fused *f, const sm_program_extent *n,
+                      double share, double rows, sm_work_sizes *at) {
+    const sm_work *w = &x->v->piece[index].part.work[f->first];
     at->product.n = at->flops = 0;
-    for (int i = 0; i < works; i++) {
+    for (int i = 0; i < f->n; i++) {
         at->product.n += sm_size_at(&w[i].n, &x->d, n);
         at->flops += sm_size_at(&w[i].flops, &x->d, n) * rows;
         add_bytes(x, index, &w[i], n, share, rows, at);
@@ -174,7 +175,7 @@ static op_price matmul(const step *x, int index, const fused *f) {
         at.product.m = r.rows;
     }
     at.product.batch *= share;
-    add_fused(x, index, w, f->n, n, share, rows, &at);
+    add_fused(x, index, f, n, share, rows, &at);
     if (x->s->job.query_by_query) read_for_each_row(x->s, &at);
     add_kernel(x, w, w->linear ? x->s->job.dtypes.compute : SM_BF16, &at, &p);
     const double k = w->linear && index != head_piece(x->s) ? at.product.k : 0;
@@ -340,8 +341,8 @@ void op_least(const step *x, int index, const sm_work *w, const fused *f, op_flo
     double rows = w->experts ? x->s->job.imbalance : 1;
     sm_matmul_floor floor = sm_matmul_floor_of(chip, &x->s->kernel, dtype);
     at.product.m = sm_size_at(&w->m, &x->d, &one);
-    add_fused(x, index, w, f->n, &one, 0, rows, &at);
-    add_fused(x, index, w, f->n, &one, 1, 0, &weights);
+    add_fused(x, index, f, &one, 0, rows, &at);
+    add_fused(x, index, f, &one, 1, 0, &weights);
     double products = at.product.batch * at.product.m * at.product.n * at.product.k;
     *out = (op_floor){.is_matmul = true,
                       .start_s = floor.start_s,

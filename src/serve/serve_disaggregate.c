@@ -2,6 +2,7 @@
  * its own best plan, in the ratio at which their rates of requests match:
  *   prefill chips / decode chips = (decode tokens per s and chip / output) / prompts per s and chip
  * ("How To Scale Your Model", inference chapter; Zhong et al., "DistServe", 2024). */
+#include "load_steps.h"
 #include "serve_frontier.h"
 #include <math.h>
 #include <string.h>
@@ -329,23 +330,20 @@ static void each_seq(prefills *p, sm_plan plan, double group) {
     }
 }
 
-/* Prompts of the largest step, over all replicas: more only wait for each other. */
-static const double MOST_TOKENS = 65536;
-
 static bool visit(void *context, const sm_plan *plan) {
     prefills *p = context;
     search *h = p->h;
     holding f;
     sm_error err = {0};
     sm_serve_memory m;
-    double prompt = h->s->job.prompt;
+    double prompt = h->s->job.prompt, most = load_budget(&h->s->software, plan, h->s);
     sm_status status = holding_of(h->s, plan, prompt, &f, &err);
     search_note(h, status, &err);
     if (status != SM_OK) return h->status == SM_OK;
     status = placements_of(h->s, plan, h->at, h->places, &err);
     search_note(h, status, &err);
     if (status != SM_OK) return false;
-    for (double each = 1; each == 1 || each * prompt <= MOST_TOKENS; each *= 2) {
+    for (double each = 1; each == 1 || each * prompt <= most; each *= 2) {
         double group = each * f.d.replicas;
         holding_memory(h->s, &f, group * plan->pipeline, point_step_tokens(h->s, &f.d, 1), &m);
         if (m.total > m.capacity) break;
@@ -443,6 +441,7 @@ static sm_status find_decode(const sm_serve_job *job, const sm_calibration *cali
 /* Both pools as the load model has them: an engine of each. */
 typedef struct pools {
     const sm_serve_job *decode, *prefill;
+    const sm_calibration *const *constants; /* of the chips that prefill, and of the others */
     const sm_disaggregated *of;
     sm_serve *prefills, *decodes;
     double limit_s;                   /* to the first token, 0: none */
@@ -547,15 +546,14 @@ static sm_status size_pools(pools *p, const sm_pools_asked *asked, double prefil
 }
 
 /* The plan of each pool, and the ratio of their chips. */
-static sm_status find_pools(const sm_serve_job *decode, const sm_serve_job *first,
-                            const sm_calibration *const calibration[2],
-                            const sm_serve_search_options *own, sm_arena *arena, double *rate,
-                            sm_disaggregated *out, sm_error *err) {
+static sm_status find_pools(const pools *p, const sm_serve_search_options *own, sm_arena *arena,
+                            double *rate, sm_disaggregated *out, sm_error *err) {
+    const sm_serve_job *decode = p->decode;
     memset(out, 0, sizeof *out);
     out->kv_bytes = sm_model_kv_bytes(decode->model, decode->prompt, decode->dtypes.kv) +
                     sm_model_state_bytes(decode->model, decode->dtypes.kv);
-    sm_status status = find_decode(decode, calibration[1], own, arena, &out->decode, err);
-    if (!status) status = find_prefill(first, calibration[0], own, arena, rate, out, err);
+    sm_status status = find_decode(decode, p->constants[1], own, arena, &out->decode, err);
+    if (!status) status = find_prefill(p->prefill, p->constants[0], own, arena, rate, out, err);
     if (status) return status;
     double tokens = out->decode.tokens_per_s_per_chip, usd = out->decode.usd_per_million_tokens;
     int from = out->prefill.chips, to = out->decode.chips;
@@ -563,23 +561,61 @@ static sm_status find_pools(const sm_serve_job *decode, const sm_serve_job *firs
     out->tokens_per_s_per_chip = tokens / (1 + out->prefill_per_decode_chips);
     out->usd_per_million_tokens = usd * (1 + out->prefill_per_decode_chips);
     out->kv_transfer_s = larger(sm_serve_transfer_s(decode->system, out->kv_bytes, from, to),
-                                sm_serve_transfer_s(first->system, out->kv_bytes, from, to));
+                                sm_serve_transfer_s(p->prefill->system, out->kv_bytes, from, to));
     return SM_OK;
+}
+
+/* Both pools, of workers of at most own->chips_most chips. */
+static sm_status pools_of(const sm_serve_job *job, const sm_serve_job *first,
+                          const sm_calibration *const constants[2],
+                          const sm_serve_search_options *own, const sm_pools_asked *asked,
+                          sm_disaggregated *out, sm_error *err) {
+    double rate = 0;
+    sm_arena *arena = sm_arena_new();
+    if (!arena) return sm_fail_memory(err);
+    pools p = {
+        .decode = job, .prefill = first, .constants = constants, .of = out, .limit_s = own->ttft_s};
+    sm_status status = find_pools(&p, own, arena, &rate, out, err);
+    if (!status) status = open_worker(first, constants[0], out->prefill.chips, &p.prefills, err);
+    if (!status) status = open_worker(job, constants[1], out->decode.chips, &p.decodes, err);
+    if (!status) status = size_pools(&p, asked, rate, out, err);
+    sm_serve_free(p.prefills);
+    sm_serve_free(p.decodes);
+    sm_arena_free(arena);
+    return status;
+}
+
+/* Workers as large as the system leave no chips for the others: of each half of their size until
+ * smaller ones do no more, the pools that serve the most. */
+static sm_status pools_within(const sm_serve_job *job, const sm_serve_job *first,
+                              const sm_calibration *const constants[2],
+                              sm_serve_search_options *own, const sm_pools_asked *asked,
+                              sm_disaggregated *out, sm_error *err) {
+    sm_status status = pools_of(job, first, constants, own, asked, out, err);
+    while (!status) {
+        sm_disaggregated smaller_ones;
+        sm_error none = {.status = SM_OK};
+        own->chips_most = (int)larger(out->prefill.chips, out->decode.chips) / 2;
+        if (own->chips_most < 1 || own->chips_most < own->chips_least) break;
+        sm_status other = pools_of(job, first, constants, own, asked, &smaller_ones, &none);
+        if (other > SM_NEGATIVE && err) *err = none;
+        if (other > SM_NEGATIVE) return other;
+        if (other || smaller_ones.requests_per_s < out->requests_per_s) break;
+        *out = smaller_ones;
+    }
+    return status;
 }
 
 sm_status sm_serve_disaggregate(const sm_serve_job *given, const sm_calibration *calibration,
                                 const sm_serve_search_options *options, const sm_pools_asked *asked,
                                 sm_disaggregated *out, sm_error *err) {
     static const sm_pools_asked nothing = {.requests_per_s = 0};
-    double rate = 0;
     sm_serve_search_options own;
     sm_serve_job own_job, *job = &own_job;
     memset(out, 0, sizeof *out);
     sm_status status = sm_sized_take(&own, sizeof own, options, err);
     if (!status) status = sm_sized_take(job, sizeof *job, given, err);
     if (status) return status;
-    sm_arena *arena = sm_arena_new();
-    if (!arena) return sm_fail_memory(err);
     if (!asked) asked = &nothing;
     sm_serve_job first = *job;
     const sm_calibration *constants[2] = {calibration, calibration};
@@ -588,13 +624,7 @@ sm_status sm_serve_disaggregate(const sm_serve_job *given, const sm_calibration 
         first.dtypes.compute = asked->prefill_compute;
         constants[0] = asked->prefill_calibration;
     }
-    pools p = {.decode = job, .prefill = &first, .of = out, .limit_s = own.ttft_s};
-    status = find_pools(job, &first, constants, &own, arena, &rate, out, err);
-    if (!status) status = open_worker(&first, constants[0], out->prefill.chips, &p.prefills, err);
-    if (!status) status = open_worker(job, calibration, out->decode.chips, &p.decodes, err);
-    if (!status) status = size_pools(&p, asked, rate, out, err);
-    sm_serve_free(p.prefills);
-    sm_serve_free(p.decodes);
-    sm_arena_free(arena);
-    return status;
+    if (asked->prefill_system || asked->requests_per_s > 0)
+        return pools_of(job, &first, constants, &own, asked, out, err);
+    return pools_within(job, &first, constants, &own, asked, out, err);
 }

@@ -423,8 +423,9 @@ void holding_memory(const sm_serve *s, const holding *f, double sequences, doubl
 double holding_most(const sm_serve *s, const holding *f, double step_tokens);
 /* ---- engines (engine_table.c) ---- */
 /* The steps of the engine of a plan, as sm_serve_engine has them without its memory; follows:
- * prompts alone come one after the other, and take what keeps a stage of the pipeline busy. They
- * are shared, and live until the constants change or the next call for those that do not follow. */
+ * prompts alone come one after the other, take what keeps a stage of the pipeline busy, and go on
+ * when they have passed the others (transfer_latency_s). They are shared, and live until the
+ * constants change or the next call for those that do not follow. */
 sm_status engine_steps(sm_serve *s, const sm_plan *plan, bool follows, sm_engine *out,
                        sm_error *err);
 void engines_forget(sm_serve *s);

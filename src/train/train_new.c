@@ -225,8 +225,8 @@ static sm_status build_piece(sm_train *t, variant *v, int index, sm_error *err) 
     sm_rules rules = v->rules;
     const sm_text_lines **lines = &t->lines[index];
     sm_status s = *lines ? SM_OK
-                         : sm_program_lines(&t->model, what, kind, t->seq, &rules, false, t->arena,
-                                            lines, err);
+                         : sm_program_lines(&t->model, sm_program_at(&t->model, what, kind), t->seq,
+                                            &rules, t->arena, lines, err);
     if (s == SM_OK) s = sm_program_of_lines(*lines, &rules, &program, err);
     if (s == SM_OK) s = sm_program_partition(&program, &t->lowerings, &p->part, err);
     if (s != SM_OK) return s;

@@ -168,7 +168,8 @@ static sm_status show_lists(sm_report *r, const chain_asked *q, const sm_chain_i
         bool open = !of->given && of->named && of->line >= 0 && of->uses > 0;
         if (!open || lists++ >= MOST_LISTS) continue;
         l.array = a;
-        status = sm_chain_shardings(input, a, MOST_LISTED, r->arena, &l.plan, &l.shape, &l.n, err);
+        l.n = MOST_LISTED;
+        status = sm_chain_shardings(input, a, r->arena, &l.plan, &l.shape, &l.n, err);
         if (status || l.n < 2) continue;
         list_rows(r, q, &l);
     }

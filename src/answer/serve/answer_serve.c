@@ -248,8 +248,8 @@ sm_status sm_serve_find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm
         a->pools = pools;
         status = find_pools(q, pools, err);
     }
-    bool of_replica =
-        a->best && !q->one && !q->job.alone && !q->search.by_lower && !q->in.disaggregated;
+    bool of_replica = a->best && !q->one && !q->job.alone && !q->search.by_lower &&
+                      !q->in.disaggregated && !q->in.brief;
     if (!status && !a->reason && !q->in.prefill_system &&
         (q->in.requests_per_s > 0.0 || of_replica)) {
         a->fleet = fleet;
@@ -259,18 +259,73 @@ sm_status sm_serve_find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm
     return status;
 }
 
+static const double WORTH_OFFERING = 1.1; /* so many times the tokens of a chip */
+
+/* Pools, where they do a tenth more. */
+static sm_status offer_pools(const sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
+    const sm_fleet *f = a->fleet;
+    sm_error none = {.status = SM_OK};
+    sm_disaggregated *pools = sm_arena_alloc(q->arena, sizeof *pools);
+    if (!pools) return sm_fail_memory(err);
+    sm_status status = find_pools(q, pools, &none);
+    if (status > SM_NEGATIVE) *err = none;
+    const double least = WORTH_OFFERING * f->utilisation * f->point.tokens_per_s_per_chip;
+    if (!status && pools->requests_per_s * q->job.output > least * pools->chips) a->pools = pools;
+    return status > SM_NEGATIVE ? status : SM_OK;
+}
+
+/* Of mixtures a prompt on one group of chips holds up all of them, and steps with fewer tokens of
+ * it less: the replica of such steps, where it does a tenth more than that of the engine's own. */
+static sm_status offer_fewer(const sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
+    static const double TOKENS[] = {512.0, 1024.0};
+    double most = WORTH_OFFERING * a->fleet->utilisation * a->fleet->point.tokens_per_s_per_chip;
+    sm_software software = q->software;
+    sm_serve_job job = q->job;
+    job.software = &software;
+    software.budget_of_all = 0.0;
+    software.budget_given = true;
+    for (size_t i = 0; i < sizeof TOKENS / sizeof *TOKENS; i++) {
+        sm_error none = {.status = SM_OK};
+        sm_fleet *f = sm_arena_alloc(q->arena, sizeof *f);
+        if (!f) return sm_fail_memory(err);
+        software.budget_tokens = TOKENS[i];
+        sm_status status = sm_serve_fleet(&job, q->in.calibration, &q->search, NULL, 0.0, f, &none);
+        if (status > SM_NEGATIVE) *err = none;
+        if (status > SM_NEGATIVE) return status;
+        const double tokens = f->utilisation * f->point.tokens_per_s_per_chip;
+        if (status || !(tokens > most)) continue;
+        most = tokens;
+        a->fewer = f;
+        a->fewer_tokens = TOKENS[i];
+    }
+    return SM_OK;
+}
+
+/* What nobody asked for, beside the replica of requests that come at random. */
+static sm_status offer(const sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
+    if (!a->fleet || q->in.requests_per_s > 0.0 || q->in.concurrency > 0.0 || q->in.emit)
+        return SM_OK;
+    sm_status status = offer_pools(q, a, err);
+    const bool fewer =
+        sm_model_has_experts(q->in.model) && !q->software.budget_given && q->software.mixed_steps;
+    return status || !fewer ? status : offer_fewer(q, a, err);
+}
+
 static sm_status answer(void *context, sm_serve *serve, sm_serving_found *a, sm_error *err) {
     sm_report *r = context;
     const sm_serve_asked *q = a->q;
     sm_status status = sm_serve_find_traffic(q, a, err);
+    if (!status) status = offer(q, a, err);
     if (!status && a->best && (q->one || q->in.plot)) status = sm_serve_batches(a, err);
     if (!status && a->best) status = sm_serve_find_room(serve, a, err);
     if (!status && a->of_best) status = sm_serve_beyond(a, err);
     if (status) return status;
     sm_serve_data(r, a);
+    if (a->best && !q->in.brief) status = sm_serve_engines(a, err);
+    if (status) return status;
     if (q->in.emit && a->best) return sm_serve_emit(a, err);
     if (q->in.recipe) sm_recipe_page(r, q->in.recipe);
-    status = sm_serve_page(r, a, err);
+    sm_serve_page(r, a);
     if (q->in.explain && a->detail) r->why = a->detail->why;
     if (!status && q->in.plot && a->best) status = sm_serve_picture(a, err);
     if (status) return status;

@@ -20,7 +20,8 @@ typedef struct sm_serve_asked {
     const sm_frameworks *frameworks;
     bool in_frameworks; /* the search keeps to what some framework runs */
     bool one;           /* plan and batch are given: a single point */
-    int shares;         /* ways to share the requests in flight; 0: a plan was given */
+    double requests;    /* in flight on the whole system, which replicas share */
+    int shares;         /* ways to share them; 0: a plan was given */
     struct sm_closed_share {
         int replicas;
         double in_flight; /* of each; uneven: of the fullest, others have one less */
@@ -40,15 +41,19 @@ typedef struct sm_serving_found {
     const sm_serve_detail *detail;  /* of the point a reader is told about; NULL: none */
     const sm_serve_point *best;     /* that point: the cheapest within the limits */
     const sm_serve_result *of_best; /* what its types have; NULL: as above */
-    const sm_disaggregated *pools;  /* NULL when not asked */
+    const sm_disaggregated *pools;  /* asked for, or worth offering; NULL: neither */
     const sm_fleet *fleet;          /* without a rate: a replica; NULL: prompts come elsewhere */
-    const char *reason;             /* why there is no point, or why it will not do */
-    int batches;                    /* points of the best plan at other batches */
-    sm_serve_point *batch;          /* NULL: not looked at */
-    double longest;                 /* tokens of each request of that batch that fit; 0: none */
+    const sm_fleet *fewer; /* the replica with fewer tokens of prompts in a step, where that
+                              does more; NULL: it does not */
+    double fewer_tokens;
+    const char *reason;    /* why there is no point, or why it will not do */
+    int batches;           /* points of the best plan at other batches */
+    sm_serve_point *batch; /* NULL: not looked at */
+    double longest;        /* tokens of each request of that batch that fit; 0: none */
     double room; /* tokens of cache at the lengths asked for: what engines call KV cache size */
-    const sm_serve_point *padded; /* of a plan that pads the experts; NULL: none gains */
-    double padded_gain;           /* of its tokens over what is as quick, a share */
+    const sm_serve_point *padded;        /* of a plan that pads the experts; NULL: none gains */
+    double padded_gain;                  /* of its tokens over what is as quick, a share */
+    struct sm_serve_comparison *engines; /* the best of each; NULL: none was asked */
 } sm_serving_found;
 
 /* The longest request of which the best plan holds a batch, and its room. */
@@ -63,7 +68,7 @@ static inline bool sm_serve_fleet_misses(const sm_serving_found *a) {
     return (o->tpot_s > 0.0 && a->fleet->tpot_p90_s > o->tpot_s) ||
            (o->ttft_s > 0.0 && a->fleet->ttft_p90_s > o->ttft_s);
 }
-void sm_serve_fleet_data(sm_report *r, sm_data *under, const sm_serving_found *a);
+void sm_serve_fleet_data(sm_report *r, sm_data *object, const sm_serve_asked *q, const sm_fleet *f);
 
 /* The evidence nearest to a point. */
 sm_evidence_near sm_serve_evidence(const sm_serve_asked *q, const sm_serve_point *p,
@@ -91,8 +96,8 @@ sm_status sm_serve_ask(const sm_serve_question *question, sm_serve **like, sm_re
 sm_status sm_serve_keep_to(sm_serve_asked *q, sm_error *err);
 /* What padded experts would gain, which only who takes any plan is told. */
 sm_status sm_serve_beyond(sm_serving_found *a, sm_error *err);
-/* Who can run the best plan, and at which price by constants of its own. */
-sm_status sm_serve_runners_page(sm_report *r, const sm_serving_found *a, sm_error *err);
+/* Who can run the best plan. */
+void sm_serve_runners_page(sm_report *r, const sm_serving_found *a);
 /* The best point as a command of an engine. */
 sm_status sm_serve_emit(const sm_serving_found *a, sm_error *err);
 
@@ -108,6 +113,11 @@ sm_status sm_serve_batches(sm_serving_found *a, sm_error *err);
 
 /* The best plan on each of in.systems (serve_compare.c). */
 sm_status sm_serve_compare(const sm_serve_question *question, sm_report *r, sm_error *err);
+
+/* The best plan of each engine that can run it, by constants of its own where it has any: what
+ * --framework with that one answers. Asked where no engine and no constants are named. */
+sm_status sm_serve_engines(sm_serving_found *a, sm_error *err);
+void sm_serve_engines_page(sm_report *r, const sm_serving_found *a);
 
 /* ---- the parts of the answer: as the page, and as data ---- */
 /* Whose constants stand in where the software that is named has none on the chip. */
@@ -133,7 +143,7 @@ void sm_serve_point_data(sm_report *r, sm_data *object, const sm_serve_asked *q,
                          const sm_serve_point *p);
 void sm_serve_dtypes_data(sm_report *r, sm_data *object, const sm_serve_dtypes *d);
 void sm_serve_data(sm_report *r, const sm_serving_found *a);
-sm_status sm_serve_page(sm_report *r, const sm_serving_found *a, sm_error *err);
+void sm_serve_page(sm_report *r, const sm_serving_found *a);
 /* The frontier and the best plan over its batches, into the report's chart (serve_picture.c). */
 sm_status sm_serve_picture(const sm_serving_found *a, sm_error *err);
 const char *sm_serve_plan_words(sm_report *r, const sm_system *system, const sm_plan *plan);

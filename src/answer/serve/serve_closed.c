@@ -105,7 +105,7 @@ static sm_status best_under_load(const sm_serve_asked *q, int chips, struct sm_c
 
 sm_status sm_serve_closed(sm_serve_asked *q, sm_error *err) {
     const sm_system *whole = q->in.system;
-    double requests = q->in.concurrency;
+    const double requests = q->requests = q->in.concurrency;
     int least = q->search.chips_least > 0 ? q->search.chips_least : 1;
     int most = q->search.chips_most > 0 ? q->search.chips_most : whole->chips;
     sm_system slice;

@@ -126,11 +126,10 @@ static void put_job(sm_report *r, const sm_serve_asked *q) {
            q->job.as_stored, q->dtype_words[1], q->dtype_words[2]);
 }
 
-void sm_serve_fleet_data(sm_report *r, sm_data *under, const sm_serving_found *a) {
-    const sm_fleet *f = a->fleet;
-    double asked = a->q->in.requests_per_s;
-    sm_data *object = sm_put_object(r, under, asked > 0.0 ? "fleet" : "at_random");
-    sm_serve_point_data(r, sm_put_object(r, object, "replica"), a->q, &f->point);
+void sm_serve_fleet_data(sm_report *r, sm_data *object, const sm_serve_asked *q,
+                         const sm_fleet *f) {
+    const double asked = q->in.requests_per_s;
+    sm_serve_point_data(r, sm_put_object(r, object, "replica"), q, &f->point);
     sm_put(r, object,
            "requests_per_s|replicas|chips|usd_per_hour|utilisation|requests_per_s_per_replica|"
            "ttft_s|tpot_s|ttft_p90_s|tpot_p90_s|running",
@@ -196,6 +195,12 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
                positive(p->usd_per_hour), p->prefill_busy, p->decode_busy, p->ttft_s, p->tpot_s,
                p->running);
     }
-    if (a->fleet) sm_serve_fleet_data(r, r->data, a);
+    const char *fleet = a->q->in.requests_per_s > 0.0 ? "fleet" : "at_random";
+    if (a->fleet) sm_serve_fleet_data(r, sm_put_object(r, r->data, fleet), a->q, a->fleet);
+    if (a->fewer) {
+        sm_data *object = sm_put_object(r, r->data, "smaller_steps");
+        sm_put(r, object, "budget_tokens", a->fewer_tokens);
+        sm_serve_fleet_data(r, object, a->q, a->fewer);
+    }
     if (a->reason) sm_put(r, r->data, "reason", a->reason);
 }

@@ -117,8 +117,11 @@ static const char *price_words(sm_report *r, double usd) {
 
 static void plan_line(sm_report *r, const sm_serving_found *a) {
     const sm_serve_point *p = a->best;
-    sm_report_text(r, "%s, batch %s (%s fit): %s", a->q->slice.text,
-                   sm_serve_batch_words(r, p->batch),
+    const char *batch = sm_serve_batch_words(r, p->batch);
+    batch = a->q->in.concurrency > 0.0 ? sm_textf(r, "%s of %s requests decode", batch,
+                                                  sm_show_exact(r, a->q->in.concurrency))
+                                       : sm_textf(r, "batch %s", batch);
+    sm_report_text(r, "%s, %s (%s fit): %s", a->q->slice.text, batch,
                    p->most_batch >= 1.0 ? sm_show_exact(r, p->most_batch) : "none",
                    sm_serve_typed_plan(r, a->q, &a->q->job.dtypes, &p->plan));
     sm_copies_note(r, &p->plan, a->q->job.model);
@@ -239,7 +242,7 @@ static void turns_lines(sm_report *r, const sm_serve_detail *d) {
     if (d->advice[0]) sm_report_text(r, "What would help most: %s.", d->advice);
 }
 
-static sm_status best_page(sm_report *r, const sm_serving_found *a, sm_error *err) {
+static void best_page(sm_report *r, const sm_serving_found *a) {
     if (!a->q->one) sm_report_heading(r, "Most tokens per chip");
     plan_line(r, a);
     speed_lines(r, a);
@@ -265,10 +268,9 @@ static sm_status best_page(sm_report *r, const sm_serving_found *a, sm_error *er
     sm_report_bar(r, "Memory of the fullest chip", "B", a->best->memory.capacity,
                   sizeof parts / sizeof *parts, parts);
     if (a->longest >= 1.0) room_line(r, a);
-    sm_status status = sm_serve_runners_page(r, a, err);
+    sm_serve_runners_page(r, a);
     if (a->batch) batches_page(r, a);
     if (a->detail) turns_lines(r, a->detail);
-    return status;
 }
 
 /* ---- beyond one replica ---- */
@@ -277,11 +279,8 @@ static sm_status best_page(sm_report *r, const sm_serving_found *a, sm_error *er
 static void workers_lines(sm_report *r, const sm_serving_found *a) {
     const sm_disaggregated *p = a->pools;
     if (!(p->chips > 0)) {
-        sm_report_text(r, "%s has too few chips for a worker of each pool, of %d and of %d%s.",
-                       a->q->in.system->text, p->prefill.chips, p->decode.chips,
-                       p->decode.chips > 1
-                           ? sm_textf(r, "; --chips 1..%d keeps them smaller", p->decode.chips / 2)
-                           : "");
+        sm_report_text(r, "%s has too few chips for a worker of each pool, of %d and of %d.",
+                       a->q->in.system->text, p->prefill.chips, p->decode.chips);
         return;
     }
     const char *usd =
@@ -320,6 +319,36 @@ static void pools_page(sm_report *r, const sm_serving_found *a) {
     if (a->q->search.ttft_s <= 0.0)
         sm_report_text(r, "Without --ttft the prefill batch is that of most prompts per chip.");
     workers_lines(r, a);
+}
+
+/* Of pools that nobody asked for. */
+static void offer_line(sm_report *r, const sm_serving_found *a) {
+    const sm_disaggregated *p = a->pools;
+    const sm_system *s = a->q->in.system;
+    const double tokens_per_s = p->requests_per_s * a->q->job.output;
+    sm_report_text(
+        r,
+        "Prefill and decode in pools of their own would do %s tokens/s per chip%s: %sP%sD on %s "
+        "chips, of workers of %d that prefill (%s) and of %d that decode (%s); --disaggregated "
+        "tells more.",
+        sm_show_number(r, tokens_per_s / p->chips),
+        price_words(r, p->usd_per_hour / 3600.0 / tokens_per_s * 1e6),
+        sm_show_exact(r, p->prefill_workers), sm_show_exact(r, p->decode_workers),
+        sm_show_exact(r, p->chips), p->prefill.chips, sm_serve_plan_words(r, s, &p->prefill.plan),
+        p->decode.chips, sm_serve_plan_words(r, s, &p->decode.plan));
+}
+
+/* Of steps that nobody asked for. */
+static void fewer_line(sm_report *r, const sm_serving_found *a) {
+    const sm_fleet *f = a->fewer;
+    sm_report_text(r,
+                   "Steps of at most %s tokens of prompts (--engine budget_tokens=%s) would do %s "
+                   "tokens/s per chip%s: %s per token, first token after %s: %s",
+                   sm_show_exact(r, a->fewer_tokens), sm_show_exact(r, a->fewer_tokens),
+                   sm_show_number(r, f->utilisation * f->point.tokens_per_s_per_chip),
+                   price_words(r, f->point.usd_per_million_tokens / f->utilisation),
+                   sm_show_seconds(r, f->tpot_s), sm_show_seconds(r, f->ttft_s),
+                   sm_serve_plan_words(r, a->q->in.system, &f->point.plan));
 }
 
 static void replicas_lines(sm_report *r, const sm_serving_found *a) {
@@ -424,18 +453,20 @@ void sm_serve_job_page(sm_report *r, const sm_serve_asked *q, const char *on, co
     if (q->padding > 0) sm_padding_note(r, &q->search.fixed, model, job->model, q->padding);
 }
 
-sm_status sm_serve_page(sm_report *r, const sm_serving_found *a, sm_error *err) {
+void sm_serve_page(sm_report *r, const sm_serving_found *a) {
     sm_serve_job_page(r, a->q, a->q->in.system->text, a->q->dtype_words[2]);
     sm_units_note(r, &a->q->in.system->chip, a->q->job.dtypes.compute);
     if (!a->best) {
         sm_report_text(r, "%s", sm_serve_reason(r, a));
-        return SM_OK;
+        return;
     }
     if (!a->q->one) frontier_page(r, a);
     shares_page(r, a->q);
-    sm_status status = best_page(r, a, err);
-    if (a->pools) pools_page(r, a);
+    best_page(r, a);
+    sm_serve_engines_page(r, a);
+    if (a->pools && a->q->in.disaggregated) pools_page(r, a);
     if (a->fleet) fleet_page(r, a);
+    if (a->fewer) fewer_line(r, a);
+    if (a->pools && !a->q->in.disaggregated) offer_line(r, a);
     if (!a->q->one) sm_serve_search_page(r, a->result);
-    return status;
 }

@@ -80,60 +80,17 @@ sm_status sm_serve_beyond(sm_serving_found *a, sm_error *err) {
     return SM_OK;
 }
 
-typedef struct own_price {
-    const sm_serving_found *found;
-    sm_data *list;
-    sm_status status;
-    sm_error *err;
-} own_price;
-
-/* The best point in an engine's own schedule, by constants of its own; none where the question
- * names constants. */
-static const char *priced_by(void *context, const sm_framework *f) {
-    own_price *x = context;
-    const sm_serve_asked *q = x->found->q;
-    const sm_serve_point *best = x->found->best;
-    const sm_chip *chip = &q->in.system->chip;
-    const sm_framework_job job = {f, SM_EVIDENCE_SERVING, q->in.model, chip};
-    const sm_calibration *c = NULL;
-    sm_serve_asked *own = sm_arena_alloc(q->arena, sizeof *own);
-    sm_serve *serve = NULL;
-    sm_serve_point p;
-    if (x->status || q->in.calibration || q->in.software || q->in.engine) return "";
-    x->status =
-        own ? sm_framework_calibration(&job, NULL, q->arena, &c, x->err) : sm_fail_memory(x->err);
-    if (x->status || !c) return "";
-    *own = *q;
-    own->in.calibration = c;
-    own->software = *sm_software_of(c->software);
-    sm_software_on(&own->software, chip, q->in.model, q->in.speculation.depth != 0);
-    own->job.software = &own->software;
-    x->status = sm_serve_open(own, sm_plan_chips(&best->plan), &serve, x->err);
-    if (!x->status) x->status = sm_serve_point_of(serve, &best->plan, best->batch, &p, x->err);
-    sm_serve_free(serve);
-    if (x->status || !p.fits) return x->status ? "" : " (does not fit)";
-    sm_put(q->report, sm_put_object(q->report, x->list, NULL),
-           "framework|software|tpot_s|ttft_s|tokens_per_s_per_chip", sm_framework_name(f),
-           c->software, p.tpot_s[1], p.ttft_s[1], p.tokens_per_s_per_chip);
-    return sm_textf(q->report, " (%s a token, %s to the first, as %s)",
-                    sm_show_seconds(q->report, p.tpot_s[1]),
-                    sm_show_seconds(q->report, p.ttft_s[1]), c->software);
-}
-
-sm_status sm_serve_runners_page(sm_report *r, const sm_serving_found *a, sm_error *err) {
+void sm_serve_runners_page(sm_report *r, const sm_serving_found *a) {
     const sm_serve_asked *q = a->q;
-    sm_runners all = runners_of(q);
-    if (!a->best || q->one || q->in.framework) return SM_OK;
-    own_price own = {a, sm_put_array(r, r->data, "runs_at"), SM_OK, err};
-    all.beside = priced_by;
-    all.context = &own;
+    const sm_runners all = runners_of(q);
+    if (!a->best || q->one || q->in.framework) return;
     const char *titles = sm_runners_of(&all, r, &a->best->plan);
     if (titles[0]) sm_report_text(r, "Engines that can run it: %s.", titles);
     else
         sm_report_text(r, "No engine known here runs this plan; --framework vllm, sglang, ... "
                           "keeps the search to what one runs.");
     const sm_serve_point *p = a->padded;
-    if (!p) return own.status;
+    if (!p) return;
     const char *plan = sm_serve_plan_words(r, q->in.system, &p->plan);
     sm_put(r, sm_put_object(r, r->data, "beyond_frameworks"), "best_plan|batch|tpot_s|gains", plan,
            p->batch, p->tpot_s[1], a->padded_gain);
@@ -142,13 +99,13 @@ sm_status sm_serve_runners_page(sm_report *r, const sm_serving_found *a, sm_erro
                    "token, batch %s: %s",
                    100 * a->padded_gain, sm_show_seconds(r, p->tpot_s[1]),
                    sm_show_exact(r, p->batch), plan);
-    return own.status;
 }
 
 /* A point as a command of an engine. */
 static sm_recipe_job job_of(const sm_serving_found *a, const sm_serve_point *p, double batch,
                             const char *predicted) {
     const sm_serve_asked *q = a->q;
+    const double groups = sm_plan_groups(&p->plan, q->in.model);
     const sm_model *draft = p->depth > 0 ? q->job.speculation.draft : NULL;
     return (sm_recipe_job){.model = q->in.model,
                            .system = q->in.system,
@@ -156,6 +113,9 @@ static sm_recipe_job job_of(const sm_serving_found *a, const sm_serve_point *p, 
                            .batch = batch,
                            .seq = sm_serve_longest(&q->job),
                            .memory_share = p->memory.share < 1.0 ? p->memory.share : 0.0,
+                           .step_tokens = q->software.budget_given
+                                              ? sm_software_budget(&q->software, groups) / groups
+                                              : 0.0,
                            .weights = sm_dtype_name(q->job.dtypes.weights),
                            .checkpoint = q->job.as_stored ? q->in.checkpoint : NULL,
                            .kv = sm_dtype_name(q->job.dtypes.kv),

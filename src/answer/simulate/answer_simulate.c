@@ -13,7 +13,7 @@ typedef struct sm_simulate_asked {
     sm_plan plan, prefill_plan;
     const char *plan_text, *prefill_plan_text; /* as the library writes them */
     const char *chosen;                        /* why this plan, where none was given; else NULL */
-    sm_serve *serve;
+    sm_serve *serve, *prefill_serve;           /* on as many chips as a replica has */
     sm_engine prefill_engine;
     sm_simulation options;
     sm_request_source *source;
@@ -593,6 +593,10 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
     if (q->draw.seed) q->options.seed = q->draw.seed;
     if (!in->drawn && !in->trace)
         return sm_fail(err, SM_USAGE, "a simulation needs requests: of a trace, or drawn");
+    sm_status status =
+        in->trace ? sm_request_trace_lengths(in->trace, USUAL_REQUESTS, &q->draw.lengths, err)
+                  : SM_OK;
+    if (status) return status;
     if (!(q->draw.lengths.prompt > 0.0)) q->draw.lengths.prompt = USUAL_PROMPT;
     if (!(q->draw.lengths.output > 0.0)) q->draw.lengths.output = USUAL_OUTPUT;
     q->job = (sm_serve_job){.size = sizeof(sm_serve_job),
@@ -606,7 +610,7 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
                             .software = &q->software,
                             .reserve = -1.0,
                             .usd_per_chip_hour = -1.0};
-    sm_status status = in->plan.text ? SM_OK : choose_plan(q, err);
+    if (!in->plan.text) status = choose_plan(q, err);
     if (status) return status;
     if (!in->prefill_plan.text) in->prefill_plan = in->plan;
     status = read_plan(q, &in->plan, &q->plan, &q->plan_text, err);
@@ -616,19 +620,24 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
 
 /* ---- the engines ---- */
 
+/* On the part of the system that a replica takes, as in serve. */
 static sm_status make_engine(sm_simulate_asked *q, const sm_plan *plan, const sm_source *text,
-                             sm_engine *engine, sm_error *err) {
-    const sm_lengths *l = &q->draw.lengths;
+                             sm_serve **serve, sm_engine *engine, sm_error *err) {
+    sm_system part;
+    sm_serve_job job = q->job;
+    if (sm_system_part(job.system, sm_plan_chips(plan), &part)) job.system = &part;
     double step = q->options.policy == SM_POLICY_CHUNKED ? q->options.chunk_tokens
                                                          : q->options.prefill_tokens;
-    step = fmax(step / plan->pipeline, q->options.most_batch);
-    sm_error inner = {.status = SM_OK};
-    sm_status status = sm_serve_engine(q->serve, plan, q->job.prompt + l->output, step,
-                                       q->report->arena, engine, &inner);
+    sm_engine_use use = {.mean_tokens = q->job.prompt + q->draw.lengths.output,
+                         .prefills = engine == &q->prefill_engine};
+    use.step_tokens = fmax(step / (use.prefills ? 1 : plan->pipeline), q->options.most_batch);
+    sm_status status = sm_serve_new(&job, serve, err);
+    if (status) return status;
+    sm_serve_set_calibration(*serve, q->in.calibration);
+    status = sm_serve_engine(*serve, plan, &use, q->report->arena, engine, err);
     /* Host memory is for those who ask for it: swaps, or a size. */
     if (q->in.host_bytes) engine->host_kv_tokens = *q->in.host_bytes / engine->kv_bytes_per_token;
     else if (q->options.preempt != SM_PREEMPT_SWAP) engine->host_kv_tokens = 0.0;
-    if (status) *err = inner;
     return sm_question_blame(text, status, err);
 }
 
@@ -650,8 +659,9 @@ static void fill_limits(sm_simulate_asked *q) {
         (chunked ? o->chunk_tokens : o->prefill_tokens) <= 0.0 && !q->software.budget_given;
     if (o->most_batch <= 0.0) o->most_batch = sm_software_most(&q->software, groups);
     if (o->chunk_tokens <= 0.0) o->chunk_tokens = fmin(SM_MAX_TOKENS, budget);
+    const bool pools = o->policy == SM_POLICY_DISAGGREGATED; /* a stage takes one at a time */
     if (o->prefill_tokens <= 0.0)
-        o->prefill_tokens = fmin(SM_MAX_TOKENS, apart * prefill->pipeline);
+        o->prefill_tokens = fmin(SM_MAX_TOKENS, apart * (pools ? 1 : prefill->pipeline));
     if (o->prompt_tokens <= 0.0) o->prompt_tokens = fmax(1.0, o->chunk_tokens / both);
     o->groups = groups_of(q, prefill);
 }
@@ -664,13 +674,12 @@ static int with_copies(int replicas, const sm_plan *plan) {
 static sm_status make_engines(sm_simulate_asked *q, sm_error *err) {
     sm_status status =
         sm_question_pad(q->report, &q->plan, &q->job.model, q->job.prompt, &q->padding, err);
-    if (!status) status = sm_serve_new(&q->job, &q->serve, err);
     if (status) return status;
     fill_limits(q);
-    sm_serve_set_calibration(q->serve, q->in.calibration);
-    status = make_engine(q, &q->plan, &q->in.plan, &q->engine, err);
+    status = make_engine(q, &q->plan, &q->in.plan, &q->serve, &q->engine, err);
     if (!status && q->options.policy == SM_POLICY_DISAGGREGATED)
-        status = make_engine(q, &q->prefill_plan, &q->in.prefill_plan, &q->prefill_engine, err);
+        status = make_engine(q, &q->prefill_plan, &q->in.prefill_plan, &q->prefill_serve,
+                             &q->prefill_engine, err);
     q->options.engine = &q->engine;
     q->options.prefill_engine = &q->prefill_engine;
     q->options.replicas = with_copies(q->options.replicas, &q->plan);
@@ -763,7 +772,10 @@ static sm_status answer_points(sm_simulate_asked *q, sm_report *r, sm_error *err
     return SM_OK;
 }
 
-static void release(void *kept) { sm_serve_free(((sm_simulate_asked *)kept)->serve); }
+static void release(void *kept) {
+    sm_serve_free(((sm_simulate_asked *)kept)->serve);
+    sm_serve_free(((sm_simulate_asked *)kept)->prefill_serve);
+}
 
 sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *r, sm_error *err) {
     sm_simulate_asked *q = sm_arena_alloc(r->arena, sizeof *q);
@@ -780,12 +792,11 @@ sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *r,
     if (status == SM_NEGATIVE) {
         sm_put(r, r->data, "fits|reason", (bool)false, err->sentence);
         sm_report_text(r, "Nothing can be simulated: %s.", err->sentence);
-        status = SM_NEGATIVE;
     }
     const bool several = q->in.clients.last > q->in.clients.first;
     if (!status) status = several ? answer_points(q, r, err) : answer(q, r, err);
     sm_request_source_close(q->source);
     if (!status && q->in.keep_engine) r->kept = q, r->release = release;
-    else sm_serve_free(q->serve);
+    else release(q);
     return status;
 }

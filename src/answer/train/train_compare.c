@@ -125,7 +125,7 @@ static sm_compared point_row(sm_report *r, const sm_train_asked *q, const sm_tra
     double usd_per_hour =
         q->in.usd_per_chip_hour ? *q->in.usd_per_chip_hour : sm_chip_usd_per_hour(&p->system.chip);
     double usd = seconds / 3600.0 * usd_per_hour * price->chips;
-    return (sm_compared){.system = p->system.text,
+    return (sm_compared){.name = p->system.text,
                          .plan = sm_textf(r, "%s%s", sm_train_in(r, p->q, "", ": "), p->best.text),
                          .cells = {p->system.text, sm_show_seconds(r, price->expected_s),
                                    sm_show_percent(r, price->mfu), sm_show_count(r, rate),
@@ -187,9 +187,9 @@ static void show_all(sm_report *r, sm_train_asked *const *own, const sm_train_po
         put_point(r, list, own[i], &p[i]);
         row[i] = p[i].found ? point_row(r, own[i], &p[i]) : no_row(r, &p[i], limited);
     }
-    sm_compared_page(r,
-                     q->job.tokens > 0.0 ? "<system|>step|>MFU|>tokens/s|>run|>cost|>energy"
-                                         : "<system|>step|>MFU|>tokens/s|>1B tokens|>cost|>energy",
+    sm_compared_page(r, "system",
+                     q->job.tokens > 0.0 ? ">step|>MFU|>tokens/s|>run|>cost|>energy"
+                                         : ">step|>MFU|>tokens/s|>1B tokens|>cost|>energy",
                      row, n);
     sm_report_text(r, "Energy: the chips alone, at their rated power. Prices: %s.",
                    q->in.usd_per_chip_hour ? "as given" : "the catalogue's");

@@ -146,6 +146,7 @@ typedef struct cli_call {
     const sm_command_watch *watch;
     const char *machine; /* "hbm=1.5x": how the systems of --on are changed; NULL: not */
     cli_memo *memo;      /* NULL: every file is read */
+    bool brief;          /* the best alone is looked at */
 } cli_call;
 
 struct cli_verb {
@@ -261,9 +262,14 @@ bool cli_any_framework(const cli_recipe_values *given);
 const sm_framework *cli_framework_of(const sm_recipe *recipe, const cli_asked_frameworks *asked);
 /* The recipe of --from with its model (or MODEL, where that is given) and its chips (or those of
  * on). SM_USAGE when neither says one, SM_BAD_INPUT with the place of what cannot be read. */
+typedef struct cli_recipe_read {
+    sm_recipe *recipe;
+    sm_model *model;
+    sm_system *system;
+} cli_recipe_read;
 sm_status cli_recipe(const cli_call *call, const cli_recipe_values *given,
                      const cli_model_values *read_by, const char *on, sm_plan_use use,
-                     sm_recipe *recipe, sm_model *model, sm_system *system, sm_error *err);
+                     const cli_recipe_read *to, sm_error *err);
 /* The plan of a recipe with what --plan (changed; none: NULL text) gives in place of its own. */
 sm_status cli_recipe_plan(const cli_call *call, const char *plan, sm_source *changed,
                           sm_error *err);

@@ -120,7 +120,7 @@ static sm_status find_model(const cli_call *call, const cli_model_values *read_b
 
 sm_status cli_recipe(const cli_call *call, const cli_recipe_values *given,
                      const cli_model_values *read_by, const char *on, sm_plan_use use,
-                     sm_recipe *recipe, sm_model *model, sm_system *system, sm_error *err) {
+                     const cli_recipe_read *to, sm_error *err) {
     bool piped = strcmp(given->from, "-") == 0;
     sm_source *source = sm_arena_alloc(call->arena, sizeof *source);
     reading x = {.call = call, .use = use};
@@ -135,11 +135,11 @@ sm_status cli_recipe(const cli_call *call, const cli_recipe_values *given,
     if (status) return status;
     if (piped) source->name = "standard input";
     status = sm_io_settings(source, call->arena, &x.settings, err);
-    if (!status) status = find_chips(&x, on, system, err);
+    if (!status) status = find_chips(&x, on, to->system, err);
     if (!status)
-        status =
-            sm_recipe_read(x.all, x.framework, use, &x.settings, chips_of(system), recipe, err);
-    return status ? status : find_model(call, read_by, recipe, model, err);
+        status = sm_recipe_read(x.all, x.framework, use, &x.settings, chips_of(to->system),
+                                to->recipe, err);
+    return status ? status : find_model(call, read_by, to->recipe, to->model, err);
 }
 
 const sm_framework *cli_framework_of(const sm_recipe *recipe, const cli_asked_frameworks *asked) {

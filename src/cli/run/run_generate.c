@@ -289,8 +289,8 @@ static sm_status take_sources(generation *g, serving_model *m, sm_error *err) {
     const sm_text_lines *lines;
     const sm_model own = m->model;
     double word = -1;
-    sm_status status = sm_program_lines(&own, SM_PIECE_EMBEDDING, 0, 1, &(sm_rules){.decode = true},
-                                        true, arena, &lines, err);
+    sm_status status =
+        sm_program_lines(&own, own.kinds, 0, &(sm_rules){.decode = true}, arena, &lines, err);
     if (status || !sm_program_source(lines)) return status;
     int in = lines->input;
     if (in >= 0 && lines->array[in].role != SM_TEXT_IDS) g->hears = lines;
@@ -320,8 +320,8 @@ static sm_status take_sources(generation *g, serving_model *m, sm_error *err) {
 static sm_status find_end(generation *g, const serving_model *m, sm_error *err) {
     const sm_text_lines *head;
     const sm_rules rules = sm_rules_of_pass(&m->model, 1);
-    sm_status status =
-        sm_program_lines(&m->model, SM_PIECE_HEAD, 0, 1, &rules, true, g->call->arena, &head, err);
+    sm_status status = sm_program_lines(&m->model, sm_program_at(&m->model, SM_PIECE_HEAD, 0), 0,
+                                        &rules, g->call->arena, &head, err);
     if (status) return status;
     g->tells = head->lines && head->line[head->lines - 1].op != SM_OPERATOR_SAMPLE;
     const char *odd = !g->tells                                   ? NULL

@@ -80,12 +80,13 @@ static sm_status price(serve_run *g, sm_error *err) {
     if (!status)
         status =
             serving_price_new(&g->m, &g->system, l->prompt, l->output, constants, &g->price, err);
-    double step =
-        fmax(fmax(g->options.chunk_tokens, g->options.prefill_tokens), g->options.most_batch) *
-        g->groups / g->plan.data;
+    const sm_simulation *o = &g->options;
+    const sm_engine_use use = {.mean_tokens = fmin(g->given.longest, l->prompt + l->output),
+                               .step_tokens =
+                                   fmax(fmax(o->chunk_tokens, o->prefill_tokens), o->most_batch) *
+                                   g->groups / g->plan.data};
     if (!status)
-        status = sm_serve_engine(g->price, &g->plan, fmin(g->given.longest, l->prompt + l->output),
-                                 step, g->call->arena, &g->priced, err);
+        status = sm_serve_engine(g->price, &g->plan, &use, g->call->arena, &g->priced, err);
     if (status) return status;
     g->engine = g->priced;
     g->engine.context = g;

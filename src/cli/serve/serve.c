@@ -112,7 +112,7 @@ static void take_dtype(const char *name, sm_dtype_list *list) {
 static sm_status read_recipe(const cli_call *call, serving *v, sm_error *err) {
     sm_serve_question *q = &v->question;
     sm_status status = cli_recipe(call, &v->recipe_values, &v->read_by, v->on, SM_PLAN_SERVING,
-                                  &v->recipe, &v->model, &v->system, err);
+                                  &(cli_recipe_read){&v->recipe, &v->model, &v->system}, err);
     if (!status) status = cli_recipe_plan(call, v->recipe.plan, &q->plan, err);
     if (status) return status;
     q->recipe = &v->recipe;
@@ -158,6 +158,7 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     q->model = &v->model;
     q->system = &v->system;
     q->explain = call->common.explain;
+    q->brief = call->brief;
     q->plot = v->plot != NULL;
     sm_status status = v->recipe_values.from ? read_recipe(call, v, err) : read_job(call, v, err);
     cli_asked_frameworks asked = {.known = NULL};

@@ -91,8 +91,8 @@ static sm_status read_job(const cli_call *call, training *t, sm_error *err) {
 static sm_status read_recipe(const cli_call *call, training *t, sm_error *err) {
     if (cli_given(call, &t->chips))
         return sm_fail(err, SM_USAGE, "--from prices one recipe, and --chips finds many plans");
-    return cli_recipe(call, &t->recipe_values, &t->read_by, t->on, SM_PLAN_TRAINING, &t->recipe,
-                      &t->model, &t->system, err);
+    return cli_recipe(call, &t->recipe_values, &t->read_by, t->on, SM_PLAN_TRAINING,
+                      &(cli_recipe_read){&t->recipe, &t->model, &t->system}, err);
 }
 
 /* What the recipe says of the job, where no option does. */

@@ -2,6 +2,8 @@
  * times. */
 #include "scalemodel/io.h"
 
+#include <sys/stat.h>
+
 struct sm_request_source {
     sm_request_file *file; /* NULL: drawn */
     bool drawn;            /* arrivals are drawn */
@@ -60,4 +62,26 @@ void sm_request_source_close(sm_request_source *s) {
     if (!s) return;
     sm_request_file_close(s->file);
     sm_free(s);
+}
+
+sm_status sm_request_trace_lengths(const char *trace, double most, sm_lengths *lengths,
+                                   sm_error *err) {
+    struct stat is;
+    sm_request_file *file = NULL;
+    sm_request r;
+    double n = 0.0, prompt = 0.0, output = 0.0;
+    int got = 0;
+    if (stat(trace, &is) == 0 && !S_ISREG(is.st_mode)) return SM_OK;
+    sm_status status = sm_request_file_open(trace, &file, err);
+    if (status) return status;
+    const sm_arrivals of = sm_request_arrivals(file);
+    for (; n < most && (got = of.next(of.context, &r, err)) == 1; n += 1.0) {
+        prompt += r.prompt;
+        output += r.output;
+    }
+    sm_request_file_close(file);
+    if (got < 0) return err->status;
+    if (n > 0.0 && !(lengths->prompt > 0.0)) lengths->prompt = prompt / n;
+    if (n > 0.0 && !(lengths->output > 0.0)) lengths->output = output / n;
+    return SM_OK;
 }

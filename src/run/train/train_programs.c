@@ -4,13 +4,12 @@
 #include "train_parts.h"
 
 /* The lines of a program, which stay with the trainer. */
-static sm_status read_lines(sm_trainer *t, sm_piece piece, int kind, const sm_rules *rules,
-                            sm_error *err) {
+static sm_status read_lines(sm_trainer *t, const sm_rules *rules, sm_error *err) {
     if (t->lines[t->lists]) return SM_OK;
     if (!t->texts) t->texts = sm_arena_new();
     if (!t->texts) return sm_fail_memory(err);
     train_numbers_read(t->setup->model, t->setup->model->lines_of[t->lists], &t->numbers[t->lists]);
-    return sm_program_lines(t->setup->model, piece, kind, t->setup->tokens, rules, t->serving,
+    return sm_program_lines(t->setup->model, t->lists, t->serving ? 0 : t->setup->tokens, rules,
                             t->texts, &t->lines[t->lists], err);
 }
 
@@ -49,7 +48,7 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     rules.heads_copied = s->degree[SM_AXIS_TENSOR_W] > 1;
     sm_program b;
     double size[SM_MAX_DIMENSIONS];
-    sm_status status = read_lines(t, piece, kind, &rules, err);
+    sm_status status = read_lines(t, &rules, err);
     size_t source = !status && t->serving ? sm_program_source(t->lines[t->lists]) : 0;
     if (source) {                                   /* of all sequences at once, as in training */
         if (source > t->source) t->source = source; /* rows may be left out on the way */

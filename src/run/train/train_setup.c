@@ -89,8 +89,8 @@ static sm_status check_lines(const sm_train_setup *s, sm_piece piece, int kind, 
                              sm_arena *arena, sm_error *err) {
     const sm_text_lines *l;
     const sm_rules rules = sm_rules_of_pass(s->model, s->tokens);
-    sm_status status =
-        sm_program_lines(s->model, piece, kind, s->tokens, &rules, serving, arena, &l, err);
+    sm_status status = sm_program_lines(s->model, sm_program_at(s->model, piece, kind),
+                                        serving ? 0 : s->tokens, &rules, arena, &l, err);
     if (!status) status = check_context(s, l, serving, err);
     return status ? status : check_norms(s, l, err);
 }
