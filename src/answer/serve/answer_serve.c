@@ -347,13 +347,16 @@ sm_status sm_serve_ask(const sm_serve_question *question, sm_serve **like, sm_re
     if (!status) status = sm_question_limit("compute.n", in->compute.n, SM_MAX_DTYPES, err);
     if (!status) status = read_question(q, err);
     if (status) return status;
-    sm_serve *serve = NULL;
-    if (!*like) sm_serve_new(&q->job, like, NULL); /* who searches tells what is wrong */
+    sm_serve *serve = NULL, *own = NULL;
+    if (!like) like = &own;
+    if (!*like) status = sm_serve_new(&q->job, like, err);
+    if (status == SM_INTERNAL) return status; /* of what else is wrong who searches tells */
     q->job.like = *like;
     sm_serving_found a = {.q = q};
     status = q->one ? price_one(q, &serve, &a, err) : search(q, &serve, &a, err);
     if (!status) status = use(context, serve, &a, err);
     sm_serve_free(serve);
+    sm_serve_free(own);
     return status;
 }
 
@@ -363,8 +366,5 @@ sm_status sm_answer_serve(const sm_serve_question *question, sm_report *r, sm_er
     if (status) return status;
     sm_put(r, r->data, "command", "serve");
     if (q.n_systems > 0) return sm_serve_compare(&q, r, err);
-    sm_serve *like = NULL;
-    status = sm_serve_ask(question, &like, r, answer, r, err);
-    sm_serve_free(like);
-    return status;
+    return sm_serve_ask(question, NULL, r, answer, r, err);
 }
