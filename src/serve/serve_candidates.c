@@ -292,8 +292,11 @@ static bool is_out(search *h, family *f, double batch, double alone_s) {
     return ruled_out(h, f, batch, alone_s) || ruled_out(h, f, batch, token_s(h, f, batch, alone_s));
 }
 
-/* A candidate under its load; its first token counts where that has a limit. */
+/* A candidate under its load; its first token counts where that has a limit. What misses the other
+ * may have the least that is told where nothing keeps to both: there, and nowhere else, who is late
+ * with many sequences is taken to be late with more. */
 static void offer(search *h, family *f, int order, double batch, const decode_time *decode) {
+    static const double MANY_ALIKE = 16; /* of few the mean is one of what was drawn */
     int chips = h->slice[h->at].chips;
     point_load load = {.tpot_s = limit_time(h, &decode->step) / decode->tokens};
     prefill first = prefill_at(h, f, order);
@@ -309,9 +312,12 @@ static void offer(search *h, family *f, int order, double batch, const decode_ti
         double limit_s = meets(p.tpot_s, h->o->tpot_s) ? h->o->ttft_s : 0;
         double late_s = h->o->brute ? INFINITY : larger(limit_s, h->best_ttft_s);
         load.first.mean_s = first_least_s(h, f, batch, first.expected_s);
+        if (limit_s <= 0) load.first.mean_s = larger(load.first.mean_s, h->like[order].late_s);
         if (load.first.mean_s <= late_s &&
             !price_load(h, &p, decode, first.expected_s, late_s, &load))
             return;
+        if (load.first.mean_s > late_s && batch >= MANY_ALIKE)
+            h->like[order].late_s = load.first.mean_s;
     }
     h->best_ttft_s = smaller(h->best_ttft_s, load.first.mean_s);
     if (!(h->quickest.batch > 0) || p.tpot_s < h->quickest.tpot_s) h->quickest = p;

@@ -46,6 +46,7 @@ typedef struct search {
         int first;    /* that has the same */
         bool timed;
         double alone_s; /* of a step of the batch under way */
+        double late_s;  /* first tokens of a smaller batch, on average at least; 0: in time */
     } * like;
     step_floor *floor; /* of prompts, by seq: alone and beside decoding */
     frontier front;
