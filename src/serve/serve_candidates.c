@@ -294,9 +294,8 @@ static bool is_out(search *h, family *f, double batch, double alone_s) {
 
 /* A candidate under its load; its first token counts where that has a limit. What misses the other
  * may have the least that is told where nothing keeps to both: there, and nowhere else, who is late
- * with many sequences is taken to be late with more. */
+ * with 16 sequences is taken to be late with more. */
 static void offer(search *h, family *f, int order, double batch, const decode_time *decode) {
-    static const double MANY_ALIKE = 16; /* of few the mean is one of what was drawn */
     int chips = h->slice[h->at].chips;
     point_load load = {.tpot_s = limit_time(h, &decode->step) / decode->tokens};
     prefill first = prefill_at(h, f, order);
@@ -316,8 +315,7 @@ static void offer(search *h, family *f, int order, double batch, const decode_ti
         if (load.first.mean_s <= late_s &&
             !price_load(h, &p, decode, first.expected_s, late_s, &load))
             return;
-        if (load.first.mean_s > late_s && batch >= MANY_ALIKE)
-            h->like[order].late_s = load.first.mean_s;
+        if (load.first.mean_s > late_s && batch >= 16) h->like[order].late_s = load.first.mean_s;
     }
     h->best_ttft_s = smaller(h->best_ttft_s, load.first.mean_s);
     if (!(h->quickest.batch > 0) || p.tpot_s < h->quickest.tpot_s) h->quickest = p;

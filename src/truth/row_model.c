@@ -251,10 +251,8 @@ void row_train_return(const sm_model *model, sm_train *train) {
 sm_status row_serve_new(const sm_serve_job *job, sm_serve **out, sm_error *err) {
     entry *e = entry_of(job->model);
     sm_serve_job own = *job;
+    *out = NULL;
+    sm_status status = e->serve ? SM_OK : sm_serve_new(job, &e->serve, err);
     own.like = e->serve;
-    sm_status status = sm_serve_new(&own, out, err);
-    if (status || e->serve) return status;
-    e->serve = *out; /* the first stays, for its programs */
-    own.like = e->serve;
-    return sm_serve_new(&own, out, err);
+    return status ? status : sm_serve_new(&own, out, err);
 }
