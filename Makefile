@@ -438,6 +438,9 @@ $(BUILD)/bench/run/pdgemm-%: bench/run/pdgemm.c $(BUILD)/obj/%/mpi.o $(RUN) $(CO
 	@mkdir -p $(@D)
 	$(MPICC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lscalapack-openmpi $(BLAS_LIBS) $(LIBS)
 
+# The suite builds them and runs none: what does not compile is found there.
+test-programs: $(BENCHES) $(RUN_BENCHES)
+
 # Of the release, which is what is installed.
 bench bench-run:
 	@+$(RELEASE) $@-here

@@ -61,3 +61,14 @@ static inline sm_serve_point serve_point(sm_serve *serve, const char *plan_text,
         fail_msg("%s: %s", plan_text, err.sentence);
     return point;
 }
+
+/* Degrees drawn without the search's own enumeration: their product is the whole system. */
+static inline void serve_draw_degrees(sm_rng *rng, int chips, sm_plan *plan) {
+    static const int keys[] = {SM_PLAN_DATA, SM_PLAN_FSDP, SM_PLAN_TENSOR, SM_PLAN_CONTEXT,
+                               SM_PLAN_EXPERT};
+    for (int left = chips; left > 1; left /= 2)
+        *sm_plan_degree(plan, keys[sm_rng_below(rng, 5)]) *= 2;
+    plan->gathered = sm_rng_below(rng, 2) != 0;
+    plan->cache_by = (sm_cache_by)sm_rng_below(rng, 3);
+    plan->seq = sm_rng_below(rng, 2) != 0;
+}

@@ -6,7 +6,9 @@
 #include <string.h>
 #include "scalemodel/load.h"
 #include "scalemodel/simulate.h"
+#include "sanitized.h"
 #include "serve_cases.h"
+#include "../src/serve/load_steps.h"
 
 static void close_to(double value, double expected, double part) {
     if (!(fabs(value - expected) <= part * fabs(expected)))
@@ -453,8 +455,96 @@ static void settings_are_checked(void **state) {
     }
 }
 
+/* ---- bounds ---- */
+
+/* Of a load of a drawn plan, what is simulated comes no sooner; false: it is no plan of the model.
+ */
+static bool first_holds(sm_serve *serve, placements *places, sm_rng *rng) {
+    sm_plan plan = serve_plan("");
+    char why[256];
+    sm_serve_point p;
+    double token_s = INFINITY, batch = ceil(exp2(10 * sm_rng_unit(rng)));
+    serve_draw_degrees(rng, serve->system.chips, &plan);
+    sm_plan_settle(&plan, &serve->model);
+    if (serve_refuse(serve, &plan, why, sizeof why)) return false;
+    if (sm_serve_point_of(serve, &plan, batch, &p, NULL) != SM_OK) return false;
+    assert_int_equal(placements_of(serve, &plan, 0, places, NULL), SM_OK);
+    for (int decoding = 0; decoding < 2; decoding++) {
+        double seconds;
+        step_floor floor = {.made = false};
+        sm_status status = step_token_s(&floor, serve, &plan, decoding, places, &seconds, NULL);
+        assert_int_equal(status, SM_OK);
+        token_s = smaller(token_s, seconds);
+    }
+    double least_s = load_first_least_s(serve, &plan, batch, p.ttft_alone_s[1], token_s);
+    if (!(least_s <= p.ttft_s[1] * (1 + 1e-7))) {
+        sm_plan_format(&plan, serve->system.torus_dims, why, sizeof why);
+        fail_msg("%s on %s, %s, batch %g: %g s at least where %g s are simulated",
+                 serve->model.name, serve->system.text, why, batch, least_s, p.ttft_s[1]);
+    }
+    return true;
+}
+
+static void no_first_token_is_sooner_than_the_least(void **state) {
+    static const char *const jobs[][2] = {
+        {"mixtral-8x7b", "tpu-v5e:4x8"},  {"deepseek-v3", "h200:2x8"},
+        {"gpt-oss-120b", "h100-sxm:2x8"}, {"llama-3-70b", "h100-sxm:4x4"},
+        {"gemma-2-27b", "tpu-v5p:2x2x4"}, {"qwen3-next-80b-a3b", "b200:2x8"},
+        {"llama-3-8b", "l40s:4"},         {"qwen2.5-1.5b", "tpu-v6e:4"}};
+    sm_rng rng = {drawn_from(41)};
+    int seen = 0;
+    for (int i = 0; i < 8; i++)
+        for (int k = 0; k < (REPEATED ? 1 : 4); k++) {
+            serve_case c;
+            serve_case_fill(&c, jobs[i][0], jobs[i][1]);
+            sm_software own = *sm_software_of(NULL);
+            own.admission_s = k % 2 ? 0 : own.admission_s;
+            own.burst = sm_rng_unit(&rng);
+            own.mixed_steps = sm_rng_below(&rng, 3) > 0;
+            own.look_steps = (double)sm_rng_below(&rng, 2) * 10;
+            own.gather_steps = (double)sm_rng_below(&rng, 2) * 4;
+            own.budget_tokens = 512 << sm_rng_below(&rng, 6);
+            c.job.software = &own;
+            c.job.prompt = 32 << sm_rng_below(&rng, 9);
+            c.job.output = 1 + (double)sm_rng_below(&rng, 300);
+            c.job.prefix = sm_rng_below(&rng, 3) == 0 ? c.job.prompt / 2 : 0;
+            sm_serve *serve = serve_case_new(&c);
+            placements *places = sm_calloc(1, sizeof *places);
+            for (int n = 0; n < 10; n++) seen += first_holds(serve, places, &rng);
+            sm_free(places);
+            sm_serve_free(serve);
+        }
+    assert_true(seen > (REPEATED ? 20 : 100));
+}
+
+/* A job like another of its model, on another system: the same prices, from the same programs. */
+static void programs_are_shared(void **state) {
+    const sm_plan plan = serve_plan("tensor=4,expert=2");
+    serve_case c, other;
+    sm_serve_point alone, shared;
+    serve_case_fill(&c, "gpt-oss-20b", "h100-sxm:8");
+    serve_case_fill(&other, "gpt-oss-20b", "tpu-v5e:4x4");
+    sm_serve *first = serve_case_new(&other), *own = serve_case_new(&c);
+    assert_int_equal(sm_serve_point_of(first, &plan, 8, &shared, NULL), SM_OK);
+    assert_int_equal(sm_serve_point_of(own, &plan, 8, &alone, NULL), SM_OK);
+    c.job.like = first;
+    sm_serve *like = serve_case_new(&c);
+    assert_ptr_equal(like->programs, first->programs);
+    assert_ptr_not_equal(own->programs, first->programs);
+    assert_int_equal(sm_serve_point_of(like, &plan, 8, &shared, NULL), SM_OK);
+    assert_memory_equal(&shared.decode, &alone.decode, sizeof alone.decode);
+    assert_memory_equal(&shared.prefill, &alone.prefill, sizeof alone.prefill);
+    assert_true(shared.ttft_s[1] == alone.ttft_s[1]);
+    sm_serve_free(like);
+    assert_int_equal(sm_serve_point_of(first, &plan, 8, &shared, NULL), SM_OK);
+    sm_serve_free(own);
+    sm_serve_free(first);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(programs_are_shared),
+        cmocka_unit_test(no_first_token_is_sooner_than_the_least),
         cmocka_unit_test(loads_are_those_of_the_simulator),
         cmocka_unit_test(pools_are_those_of_the_simulator),
         cmocka_unit_test(requests_of_one_round_are_all_a_burst),

@@ -58,17 +58,6 @@ static void same_frontier(const char *model, const char *system, sm_serve_search
     same_frontier_of(c, o);
 }
 
-/* Degrees drawn without the search's own enumeration: their product is the whole system. */
-static void draw_degrees(sm_rng *rng, int chips, sm_plan *plan) {
-    static const int keys[] = {SM_PLAN_DATA, SM_PLAN_FSDP, SM_PLAN_TENSOR, SM_PLAN_CONTEXT,
-                               SM_PLAN_EXPERT};
-    for (int left = chips; left > 1; left /= 2)
-        *sm_plan_degree(plan, keys[sm_rng_below(rng, 5)]) *= 2;
-    plan->gathered = sm_rng_below(rng, 2) != 0;
-    plan->cache_by = (sm_cache_by)sm_rng_below(rng, 3);
-    plan->seq = sm_rng_below(rng, 2) != 0;
-}
-
 static void no_random_plan_beats_the_frontier(void **state) {
     static const char *const jobs[][2] = {{"llama-3-70b", "tpu-v5e:16x16"},
                                           {"mixtral-8x7b", "tpu-v5e:4x8"},
@@ -87,7 +76,7 @@ static void no_random_plan_beats_the_frontier(void **state) {
             sm_serve_point p;
             char text[256];
             bool beaten = false;
-            draw_degrees(&rng, c.system.chips, &plan);
+            serve_draw_degrees(&rng, c.system.chips, &plan);
             double batch = exp2((double)sm_rng_below(&rng, 10));
             if (sm_serve_point_of(serve, &plan, batch, &p, NULL) != SM_OK || !p.fits) continue;
             drawn++;
@@ -161,7 +150,7 @@ static void no_step_takes_less_than_the_least(void **state) {
             step_least least;
             char why[256];
             step x;
-            draw_degrees(&rng, c.system.chips, &plan);
+            serve_draw_degrees(&rng, c.system.chips, &plan);
             sm_step_batch batch = drawn_batch(serve, &plan, k % 3, &rng);
             sm_plan_settle(&plan, &serve->model);
             if (serve_refuse(serve, &plan, why, sizeof why)) continue;

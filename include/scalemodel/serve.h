@@ -46,6 +46,8 @@ typedef struct sm_serve_job {
                                  as many as keep it full */
     bool alone;  /* prompts are prefilled elsewhere: nothing comes between two tokens */
     bool blocks; /* fp8 weights have a scale for each block of rows and columns, stored so or not */
+    struct sm_serve *like; /* of the same model, whose programs are shared: it lives longer;
+                                    NULL: none */
 } sm_serve_job;
 /* Tokens that a sequence of the job has room for: prompt and output, or the context that decode is
  * priced at where that is longer. */
@@ -54,9 +56,6 @@ typedef struct sm_serve sm_serve; /* a job with its partitioned programs */
 /* Make a job ready to be priced. The model and system are copied. SM_BAD_INPUT with the reason when
  * a number of the job is out of range, SM_INTERNAL when out of memory; *serve is NULL then. */
 sm_status sm_serve_new(const sm_serve_job *job, sm_serve **serve, sm_error *err);
-/* Make it ready for another job of the same model instead, with the chip's usual constants: its
- * programs stay. Errors as sm_serve_new; it is then of no use until it is changed again. */
-sm_status sm_serve_change(sm_serve *serve, const sm_serve_job *job, sm_error *err);
 /* Free the job and its programs. NULL is fine. */
 void sm_serve_free(sm_serve *serve);
 /* Price with other constants from now on; NULL: those of sm_serve_usual_calibration. Copied. */

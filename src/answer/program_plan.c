@@ -137,5 +137,5 @@ static sm_status tell_serve(void *context, sm_serve *serve, sm_serving_found *fo
 
 sm_status sm_program_with_serve(sm_program_told *told, const sm_serve_question *question,
                                 sm_error *err) {
-    return sm_serve_ask(question, told->report, tell_serve, told, err);
+    return sm_serve_ask(question, NULL, told->report, tell_serve, told, err);
 }

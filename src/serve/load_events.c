@@ -252,6 +252,22 @@ void load_closed_first(load_steps *c, double in_flight, double most_running, eve
     simulate(&e, out);
 }
 
+/* Prompts, and what software takes to admit a request, are drawn: over few of them their means are
+ * less by chance; prompts of few new tokens are laid out as drafts are, or not. In the burst with
+ * which a load begins half of the shortest come before one. */
+double load_first_least_s(const sm_serve *s, const sm_plan *plan, double batch, double alone_s,
+                          double token_s) {
+    static const double PROMPTS_DRAWN = 0.95, ADMISSION_DRAWN = 0.75;
+    const sm_software *software = s->job.software;
+    double shortest =
+        2 * SM_LOAD_SHORTEST / (1 + SM_LOAD_SHORTEST) * (s->job.prompt - s->job.prefix) - 0.5;
+    double first_s = ADMISSION_DRAWN * software->admission_s;
+    if (shortest > MOST_VERIFIED) first_s += PROMPTS_DRAWN * alone_s;
+    double prompts = batch / smaller(plan->data, batch) / plan->pipeline * plan->data;
+    double burst_s = 0.5 * prompts * shortest * token_s;
+    return first_s + software->burst * larger(0, burst_s - first_s);
+}
+
 void load_open_first(load_steps *c, double rate, double running, double most_running,
                      event_times *out) {
     enum { FULLER = 4, ROOM = 16 }; /* than on average */

@@ -39,6 +39,10 @@ double load_service_s(load_steps *c);
 /* The times of tokens in a closed loop of so many requests for each engine, of which so many decode
  * at most: simulated, as a benchmark of ten requests of each client. */
 void load_closed_first(load_steps *c, double in_flight, double most_running, event_times *out);
+/* What a first token of these takes at least on average, where so many decode, a prefill alone
+ * takes alone_s, and each token of prompts token_s in any step. */
+double load_first_least_s(const sm_serve *s, const sm_plan *plan, double batch, double alone_s,
+                          double token_s);
 /* The same of requests that come at a rate, so many a second over all engines, each of which
  * decodes so many at once on average and at most. */
 void load_open_first(load_steps *c, double rate, double running, double most_running,

@@ -1,8 +1,7 @@
 /* The search: slices, shardings, batches, placements. Exact: a candidate is passed over only when a
  * bound of it is beaten by a point that is there, or misses a limit. The bound of a sharding with a
  * batch has each collective where it costs least, which no placement goes below, with what the ops
- * take at least and then with what they take. Simulated first tokens alone have no bound: a plan
- * that is late with sixteen sequences or more is taken to be late with more of them. */
+ * take at least and then with what they take. */
 #include "load_steps.h"
 #include "serve_frontier.h"
 #include <assert.h>
@@ -223,11 +222,8 @@ static double prompt_token_s(search *h, family *f) {
     return f->prompt_token_s *= 1 - ROUNDING;
 }
 
-/* What a first token takes at least on average of so many requests that decode, whose prefill alone
- * takes so long. What software takes to admit a request is drawn: over few of them its mean is less
- * by chance. In the burst with which a load begins half of the shortest prompts come before. */
+/* On average of so many requests that decode, whose prefill alone takes so long. */
 static double first_least_s(search *h, family *f, double batch, double alone_s) {
-    static const double LEAST_DRAWN = 0.75;
     const sm_serve_job *job = &h->s->job;
     if (h->o->by_lower || job->alone || h->front.of_fleet) return alone_s;
     double first_s = alone_s + LEAST_DRAWN * job->software->admission_s;
@@ -300,12 +296,10 @@ static bool is_out(search *h, family *f, double batch, double alone_s) {
     return ruled_out(h, f, batch, alone_s) || ruled_out(h, f, batch, token_s(h, f, batch, alone_s));
 }
 
-/* A candidate under its load; its first token counts where that has a limit. First tokens that were
- * late are no sooner with more sequences: twice as many prompts are before one of a burst, and
- * steps take longer. Of few their mean is one of what was drawn. */
+/* A candidate under its load; its first token counts where that has a limit. What misses the other
+ * may have the least that is told where nothing keeps to both: there, and nowhere else, who is late
+ * with 16 sequences is taken to be late with more. */
 static void offer(search *h, family *f, int order, double batch, const decode_time *decode) {
-    static const double MANY_ALIKE = 16;
-    struct like *like = &h->like[order];
     int chips = h->slice[h->at].chips;
     point_load load = {.tpot_s = limit_time(h, &decode->step) / decode->tokens};
     prefill first = prefill_at(h, f, order);
@@ -320,11 +314,12 @@ static void offer(search *h, family *f, int order, double batch, const decode_ti
         if (!h->o->brute && frontier_beats(&h->front, h->at, 0, p.tpot_s, p.per_chip)) return;
         double limit_s = meets(p.tpot_s, h->o->tpot_s) ? h->o->ttft_s : 0;
         double late_s = h->o->brute ? INFINITY : larger(limit_s, h->best_ttft_s);
-        load.first.mean_s = larger(first_least_s(h, f, batch, first.expected_s), like->late_s);
+        load.first.mean_s = first_least_s(h, f, batch, first.expected_s);
+        if (limit_s <= 0) load.first.mean_s = larger(load.first.mean_s, h->like[order].late_s);
         if (load.first.mean_s <= late_s &&
             !price_load(h, &p, decode, first.expected_s, late_s, &load))
             return;
-        if (load.first.mean_s > late_s && batch >= MANY_ALIKE) like->late_s = load.first.mean_s;
+        if (load.first.mean_s > late_s && batch >= 16) h->like[order].late_s = load.first.mean_s;
     }
     h->best_ttft_s = smaller(h->best_ttft_s, load.first.mean_s);
     if (!(h->quickest.batch > 0) || p.tpot_s < h->quickest.tpot_s) h->quickest = p;

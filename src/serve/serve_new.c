@@ -51,7 +51,7 @@ static sm_status build_piece(sm_serve *s, variant *v, int index, sm_error *err) 
     int kind = index < s->kinds ? index : index - s->kinds;
     sm_status status = sm_program_build_serving(&s->model, what, kind, &v->rules, &program, err);
     if (status == SM_OK)
-        status = sm_program_partition_forward(&program, &s->lowerings, &p->part, err);
+        status = sm_program_partition_forward(&program, &s->programs->lowerings, &p->part, err);
     assert(status != SM_OK || p->part.works <= SM_MAX_WORK);
     for (int i = 0; status == SM_OK && i < p->part.works; i++) {
         fused *last = p->ops > 0 ? &p->op[p->ops - 1] : NULL;
@@ -71,10 +71,12 @@ const variant *variant_of(sm_serve *s, const sm_plan *plan, bool decode, sm_erro
     uint64_t code;
     int at = 0;
     sm_rules rules = sm_plan_rules(plan, &s->model, decode, &code);
-    for (; at < VARIANTS && s->variant[at]; at++)
-        if (s->variant[at]->code == code) return s->variant[at];
+    variant **known = s->programs->variant;
+    for (; at < VARIANTS && known[at]; at++)
+        if (known[at]->code == code) return known[at];
     const int pieces = head_piece(s) + 1;
-    variant *v = sm_arena_alloc(s->arena, sizeof *v + (size_t)pieces * sizeof v->piece[0]);
+    variant *v = sm_arena_alloc(s->programs->lowerings.arena,
+                                sizeof *v + (size_t)pieces * sizeof v->piece[0]);
     if (!v) return sm_fail_memory(err), NULL;
     v->code = code;
     v->rules = rules;
@@ -82,7 +84,7 @@ const variant *variant_of(sm_serve *s, const sm_plan *plan, bool decode, sm_erro
     for (int i = 0; i < v->pieces; i++)
         if (build_piece(s, v, i, err) != SM_OK) return NULL;
     assert(at < VARIANTS);
-    return s->variant[at] = v;
+    return known[at] = v;
 }
 
 /* ---- the job ---- */
@@ -200,52 +202,36 @@ static sm_status make_draft(const sm_serve_job *job, sm_serve *s, sm_error *err)
     if (job->speculation.depth == 0 || !job->speculation.draft) return SM_OK;
     draft.model = job->speculation.draft;
     draft.speculation = (sm_speculation){0};
+    draft.like = NULL;
     sm_status status = sm_serve_new(&draft, &s->draft, err);
     if (status == SM_OK) s->job.speculation.draft = &s->draft->model;
     return status;
 }
 
-static sm_serve *allocate(int layers) {
+static sm_serve *allocate(int layers, const sm_serve *like) {
     sm_arena *arena = sm_arena_new();
     sm_serve *s = arena ? sm_arena_alloc(arena, sizeof *s) : NULL;
     if (s) {
         s->before = sm_arena_array(arena, (size_t)layers + 1, sizeof *s->before);
-        s->arena = s->lowerings.arena = arena;
+        s->programs = like ? like->programs : sm_arena_alloc(arena, sizeof *s->programs);
+        s->arena = arena;
     }
+    if (s && s->programs && !like) s->programs->lowerings.arena = arena;
     if (s) s->found_curve = sm_arena_array(arena, FOUND_CURVES, sizeof *s->found_curve);
-    if (s && s->before && s->found_curve &&
+    if (s && s->programs && s->before && s->found_curve &&
         sm_curve_memo_init(&s->curves, &s->system, &s->own, CURVES, arena))
         return s;
     sm_arena_free(arena);
     return NULL;
 }
 
-sm_status sm_serve_change(sm_serve *s, const sm_serve_job *given, sm_error *err) {
-    sm_serve_job own, *job = &own;
-    sm_status status = sm_sized_take(job, sizeof *job, given, err);
-    if (status == SM_OK) status = check_job(job, err);
-    if (status != SM_OK) return status;
-    s->job = *job;
-    s->job.model = &s->model;
-    s->job.system = &s->system;
-    s->software = job->software ? *job->software : *sm_software_of(NULL);
-    s->job.software = &s->software;
-    if (job->imbalance == 0) s->job.imbalance = s->job.software->expert_imbalance;
-    s->job.eager |= s->job.software->eager_launches;
-    sm_serve_free(s->draft);
-    s->draft = NULL;
-    serve_set_system(s, job->system);
-    status = make_draft(job, s, err);
-    sm_serve_set_calibration(s, NULL);
-    return status;
-}
-
 sm_status sm_serve_new(const sm_serve_job *given, sm_serve **serve, sm_error *err) {
     sm_serve_job own, *job = &own;
     *serve = NULL;
     sm_status status = sm_sized_take(job, sizeof *job, given, err);
+    if (status == SM_OK) status = check_job(job, err);
     if (status != SM_OK) return status;
-    sm_serve *s = allocate(job->model->L);
+    sm_serve *s = allocate(job->model->L, job->like);
     if (!s) return sm_fail_memory(err);
     s->model = *job->model;
     sm_plan_keep_used_kinds(&s->model);
@@ -260,7 +246,17 @@ sm_status sm_serve_new(const sm_serve_job *given, sm_serve **serve, sm_error *er
         memcpy(s->before[l + 1], s->before[l], sizeof s->before[l]);
         s->before[l + 1][k]++;
     }
-    status = sm_serve_change(s, job, err);
+    s->job = *job;
+    s->job.model = &s->model;
+    s->job.system = &s->system;
+    s->job.like = s;
+    s->software = job->software ? *job->software : *sm_software_of(NULL);
+    s->job.software = &s->software;
+    if (job->imbalance == 0) s->job.imbalance = s->job.software->expert_imbalance;
+    s->job.eager |= s->job.software->eager_launches;
+    serve_set_system(s, job->system);
+    status = make_draft(job, s, err);
+    sm_serve_set_calibration(s, NULL);
     if (status == SM_OK) *serve = s;
     else sm_serve_free(s);
     return status;

@@ -44,13 +44,16 @@ typedef struct variant {
     piece piece[];
 } variant;
 
+typedef struct programs {
+    sm_lowerings lowerings; /* of the variants */
+    variant *variant[VARIANTS];
+} programs;
 typedef struct work_memo work_memo;
 typedef struct engine_table engine_table;
 typedef uint16_t layer_counts[SM_MAX_LAYER_KINDS];
 
 struct sm_serve {
     sm_arena *arena;
-    sm_lowerings lowerings; /* of the variants */
     sm_model model;
     sm_system system;
     sm_calibration own;    /* a copy: what calibration points to */
@@ -64,7 +67,7 @@ struct sm_serve {
     bool experts;
     double largest_top_k;
     layer_counts *before; /* layers of each kind before layer i, i = 0 .. L */
-    variant *variant[VARIANTS];
+    programs *programs;   /* its own, or of a job of the same model */
     sm_curve_memo curves; /* of this system and calibration */
     struct found_curve {  /* of a collective on a placement, without joining its axes again */
         uint64_t key;     /* 0: none */
@@ -380,8 +383,8 @@ typedef struct step_floor {
 } step_floor;
 sm_status step_floor_s(step_floor *f, sm_serve *s, const sm_plan *plan, const sm_step_batch *batch,
                        placements *any, least_kind kind, double *seconds, sm_error *err);
-/* What matmuls with weights and what streams make of each token of prompts at least, however many a
- * step has, alone or beside sequences that decode. */
+/* What a token of prompts takes at least, however many a step has, alone or beside sequences that
+ * decode: its share of a step of very many, without attention. */
 sm_status step_token_s(step_floor *f, sm_serve *s, const sm_plan *plan, double decoding,
                        placements *any, double *seconds, sm_error *err);
 /* ---- detail ---- */

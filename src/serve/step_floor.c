@@ -206,17 +206,16 @@ sm_status step_token_s(step_floor *f, sm_serve *s, const sm_plan *plan, double d
                        placements *any, double *seconds, sm_error *err) {
     const double many = 1 << 20; /* of each group of chips, so that all have as many */
     const double prompts = many * sm_plan_groups(plan, &s->model);
-    sm_step_batch b = point_batch(prompts, s->job.prompt - s->job.prefix, s->job.prefix);
+    sm_step_batch b = point_batch(prompts, s->job.prompt - s->job.prefix, 0);
     double tokens = prompts * b.group[0].queries + decoding;
+    b.sampled = 1;
     if (decoding > 0) b.group[b.groups++] = b.group[0], b.group[0] = (sm_attend){decoding, 1, 1};
     sm_status status = step_floor_s(f, s, plan, &b, any, LEAST_BOUND, seconds, err);
     if (status) return status;
-    double all = f->x.tokens.sequences, routed = f->x.routed.sequences;
-    *seconds = f->least.each_s[LEAST_TOKENS] * all;
-    for (int i = 0; i < f->least.products; i++) {
-        const struct least_product *p = &f->least.product[i];
-        bool counts = p->of == LEAST_TOKENS || p->of == LEAST_ROUTED;
-        if (counts) *seconds += p->times * p->op.math_s * (p->of == LEAST_TOKENS ? all : routed);
+    *seconds = products_s(&f->least, &f->x);
+    for (int i = 0; i < f->least.comms; i++) {
+        const struct least_comm *c = &f->least.comm[i];
+        if (!c->of || !c->of->bytes.per_key) *seconds += comm_s(&f->x, c);
     }
     *seconds /= tokens;
     return SM_OK;

@@ -69,7 +69,7 @@ static sm_status start(const truth_serving *t, const sm_system *system, sm_serve
         .reserve = -1,
         .blocks = strcmp(t->row->of.inference.weight_dtype, "fp8_block") == 0,
         .usd_per_chip_hour = 0};
-    return row_serve_borrow(&job, out, err);
+    return row_serve_new(&job, out, err);
 }
 
 /* A running sequence holds its prompt and half its output on average; an engine that never evicts
@@ -103,8 +103,8 @@ static sm_status borrow(truth_serving *t, sm_error *err) {
 }
 
 static void give_back(truth_serving *t) {
-    if (t->prefill != t->decode) row_serve_return(t->model, t->prefill);
-    row_serve_return(t->model, t->decode);
+    if (t->prefill != t->decode) sm_serve_free(t->prefill);
+    sm_serve_free(t->decode);
     t->prefill = t->decode = NULL;
 }
 

@@ -139,7 +139,7 @@ typedef struct entry {
     sm_arena *arena;
     int users;
     sm_train *train[MOST_WAITING]; /* the last put back first */
-    sm_serve *serve[MOST_WAITING];
+    sm_serve *serve;               /* that others share the programs of; NULL: none yet */
     struct entry *next;
 } entry;
 
@@ -150,10 +150,8 @@ struct row_models {
 row_models *row_models_new(void) { return sm_calloc(1, sizeof(row_models)); }
 
 static void free_entry(entry *e) {
-    for (int i = 0; i < MOST_WAITING; i++) {
-        sm_train_free(e->train[i]);
-        sm_serve_free(e->serve[i]);
-    }
+    for (int i = 0; i < MOST_WAITING; i++) sm_train_free(e->train[i]);
+    sm_serve_free(e->serve);
     sm_arena_free(e->arena);
 }
 
@@ -250,24 +248,11 @@ void row_train_return(const sm_model *model, sm_train *train) {
     e->train[0] = train;
 }
 
-sm_status row_serve_borrow(const sm_serve_job *job, sm_serve **out, sm_error *err) {
+sm_status row_serve_new(const sm_serve_job *job, sm_serve **out, sm_error *err) {
     entry *e = entry_of(job->model);
+    sm_serve_job own = *job;
     *out = NULL;
-    for (int i = 0; i < MOST_WAITING; i++) {
-        if (!e->serve[i]) continue;
-        sm_status status = sm_serve_change(e->serve[i], job, err);
-        if (status) return status;
-        *out = e->serve[i];
-        e->serve[i] = NULL;
-        return SM_OK;
-    }
-    return sm_serve_new(job, out, err);
-}
-
-void row_serve_return(const sm_model *model, sm_serve *serve) {
-    if (!serve) return;
-    entry *e = entry_of(model);
-    sm_serve_free(e->serve[MOST_WAITING - 1]);
-    memmove(&e->serve[1], &e->serve[0], (MOST_WAITING - 1) * sizeof(sm_serve *));
-    e->serve[0] = serve;
+    sm_status status = e->serve ? SM_OK : sm_serve_new(job, &e->serve, err);
+    own.like = e->serve;
+    return status ? status : sm_serve_new(&own, out, err);
 }

@@ -26,10 +26,9 @@ bool row_models_take(row_models *models, const row_shape *shape, const sm_model 
                      const char **why);
 /* The taker needs it no longer. NULL is fine. */
 void row_models_drop(row_models *models, const sm_model *model);
-/* A job of a model that was taken, made ready: its programs are those of an earlier job that was
- * returned (of equal sequences, where it is trained), if there is one. Errors as sm_train_new,
- * sm_serve_new. Returned before its model is dropped; NULL is fine. */
+/* A job of a model that was taken, made ready: its programs are those of an earlier job (that was
+ * returned, of equal sequences, where it is trained), if there is one. Errors as sm_train_new,
+ * sm_serve_new. Returned, or freed, before its model is dropped; NULL is fine. */
 sm_status row_train_borrow(const sm_job *job, sm_train **out, sm_error *err);
 void row_train_return(const sm_model *model, sm_train *train);
-sm_status row_serve_borrow(const sm_serve_job *job, sm_serve **out, sm_error *err);
-void row_serve_return(const sm_model *model, sm_serve *serve);
+sm_status row_serve_new(const sm_serve_job *job, sm_serve **out, sm_error *err);

@@ -333,8 +333,8 @@ static sm_status answer(void *context, sm_serve *serve, sm_serving_found *a, sm_
     return a->best && a->best->fits && !a->reason && !missed ? SM_OK : SM_NEGATIVE;
 }
 
-sm_status sm_serve_ask(const sm_serve_question *question, sm_report *r, sm_serve_use use,
-                       void *context, sm_error *err) {
+sm_status sm_serve_ask(const sm_serve_question *question, sm_serve **like, sm_report *r,
+                       sm_serve_use use, void *context, sm_error *err) {
     sm_serve_asked *q = sm_arena_alloc(r->arena, sizeof *q);
     if (!q) return sm_fail_memory(err);
     q->report = r;
@@ -347,11 +347,16 @@ sm_status sm_serve_ask(const sm_serve_question *question, sm_report *r, sm_serve
     if (!status) status = sm_question_limit("compute.n", in->compute.n, SM_MAX_DTYPES, err);
     if (!status) status = read_question(q, err);
     if (status) return status;
-    sm_serve *serve = NULL;
+    sm_serve *serve = NULL, *own = NULL;
+    if (!like) like = &own;
+    if (!*like) status = sm_serve_new(&q->job, like, err);
+    if (status == SM_INTERNAL) return status; /* of what else is wrong who searches tells */
+    q->job.like = *like;
     sm_serving_found a = {.q = q};
     status = q->one ? price_one(q, &serve, &a, err) : search(q, &serve, &a, err);
     if (!status) status = use(context, serve, &a, err);
     sm_serve_free(serve);
+    sm_serve_free(own);
     return status;
 }
 
@@ -361,5 +366,5 @@ sm_status sm_answer_serve(const sm_serve_question *question, sm_report *r, sm_er
     if (status) return status;
     sm_put(r, r->data, "command", "serve");
     if (q.n_systems > 0) return sm_serve_compare(&q, r, err);
-    return sm_serve_ask(question, r, answer, r, err);
+    return sm_serve_ask(question, NULL, r, answer, r, err);
 }

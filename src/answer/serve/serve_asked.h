@@ -87,9 +87,10 @@ sm_status sm_serve_closed(sm_serve_asked *q, sm_error *err);
 /* What is done with what was found, while what priced it lives. */
 typedef sm_status (*sm_serve_use)(void *context, sm_serve *serve, sm_serving_found *found,
                                   sm_error *err);
-/* The points that answer a question, handed to `use`. */
-sm_status sm_serve_ask(const sm_serve_question *question, sm_report *r, sm_serve_use use,
-                       void *context, sm_error *err);
+/* The points that answer a question, handed to `use`; *like: shares its programs with other
+ * questions of the model, to be freed. Made where it is NULL; like NULL: for this one alone. */
+sm_status sm_serve_ask(const sm_serve_question *question, sm_serve **like, sm_report *r,
+                       sm_serve_use use, void *context, sm_error *err);
 
 /* The plans that are searched: those of a framework, of any, or all (serve_recipe.c). */
 sm_status sm_serve_keep_to(sm_serve_asked *q, sm_error *err);

@@ -183,6 +183,7 @@ sm_status sm_serve_compare(const sm_serve_question *question, sm_report *r, sm_e
     sm_status status = sm_question_limit("n_systems", question->n_systems, SM_MAX_COMPARED, err);
     comparison *c = status ? NULL : comparison_of(r, "systems", err);
     if (!c) return status ? status : err->status;
+    sm_serve *like = NULL;
     r->records = c->list;
     for (int i = 0; i < question->n_systems && !status; i++) {
         sm_serve_question one = *question;
@@ -191,8 +192,9 @@ sm_status sm_serve_compare(const sm_serve_question *question, sm_report *r, sm_e
         if (one.softwares) one.software = one.softwares[i];
         if (!one.calibration && one.software)
             one.calibration = sm_software_calibration(&one.system->chip, one.software);
-        status = sm_serve_ask(&one, r, take, c, err);
+        status = sm_serve_ask(&one, &like, r, take, c, err);
     }
+    sm_serve_free(like);
     if (status) return status;
     show(c);
     return c->found ? SM_OK : SM_NEGATIVE;
@@ -212,6 +214,7 @@ sm_status sm_serve_engines(sm_serving_found *a, sm_error *err) {
     const sm_serve_asked *q = a->q;
     if (!is_asked_of_each(q)) return SM_OK;
     comparison *c = comparison_of(q->report, "engines", err);
+    sm_serve *like = q->job.like;
     a->engines = c;
     sm_status status = c ? SM_OK : SM_INTERNAL;
     for (const sm_plan_space *s = q->search.space; s && !status; s = s->next) {
@@ -226,8 +229,9 @@ sm_status sm_serve_engines(sm_serving_found *a, sm_error *err) {
         one.software = own->software;
         one.n_systems = 1; /* one point of each is told */
         if (q->taken) one.concurrency = q->requests;
-        status = sm_serve_ask(&one, q->report, take, c, err);
+        status = sm_serve_ask(&one, &like, q->report, take, c, err);
     }
+    if (like != q->job.like) sm_serve_free(like);
     return status;
 }
 

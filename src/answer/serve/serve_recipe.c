@@ -57,6 +57,7 @@ sm_status sm_serve_beyond(sm_serving_found *a, sm_error *err) {
     const sm_serve_asked *q = a->q;
     sm_serve_search_options options = q->search;
     sm_serve_job job = q->job;
+    job.like = NULL; /* of another model */
     if (!q->in.any_plan || sm_plan_given(&options.fixed, SM_PLAN_EXPERT)) return SM_OK;
     a->padded_gain = SM_WORTH_TELLING;
     while (sm_question_pads_next(&options.fixed, q->in.model, q->in.system->chips)) {

@@ -559,12 +559,12 @@ static sm_status choose_plan(sm_simulate_asked *q, sm_error *err) {
                              .software = in->software,
                              .engine = in->engine};
     if (!in->as_stored) ask.weights = (sm_dtype_list){1, {in->dtypes.weights}};
-    sm_status status = sm_serve_ask(&ask, q->report, take_best, q, err);
+    sm_status status = sm_serve_ask(&ask, NULL, q->report, take_best, q, err);
     const char *of = limited ? "within the SLO by serve" : "by serve";
     if (status == SM_NEGATIVE && limited) {
         ask.ttft_s = ask.tpot_s = 0.0;
         of = "by serve, which finds none within the SLO";
-        status = sm_serve_ask(&ask, q->report, take_best, q, err);
+        status = sm_serve_ask(&ask, NULL, q->report, take_best, q, err);
     }
     q->chosen =
         sm_textf(q->report, "most tokens a chip %s, prompts of %s and outputs of %s tokens", of,

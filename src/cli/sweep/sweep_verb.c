@@ -1,9 +1,6 @@
 /* sweep: any question of a verb for every combination of values, a row each. */
 #include "program.h"
 #include "sweep.h"
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -98,20 +95,6 @@ static void end_page(const taking *t, const char *output, int64_t before) {
            t->yes, t->no, t->refused);
 }
 
-/* Each question takes and frees a few large blocks. glibc would hand them back to the system and
- * take them anew, page by page, which is more than half of the time of a question that is only
- * priced. In a program of somebody else's that is his to say. */
-static void keep_blocks(const cli_call *call) {
-#ifdef __GLIBC__
-    enum { LARGEST = 32 << 20, KEPT = 256 << 20 }; /* glibc takes no larger threshold */
-    if (call->watch) return;
-    mallopt(M_MMAP_THRESHOLD, LARGEST);
-    mallopt(M_TRIM_THRESHOLD, KEPT);
-#else
-    (void)call;
-#endif
-}
-
 sm_status sweep_new(const cli_call *call, const cli_list *over, const char *columns, int words,
                     const char *const *word, sweep **out, sm_error *err) {
     sweep *s = sm_arena_alloc(call->arena, sizeof *s);
@@ -126,7 +109,6 @@ sm_status sweep_new(const cli_call *call, const cli_list *over, const char *colu
     *memo = (cli_memo){.arena = call->arena};
     s->memo = memo;
     pthread_mutex_init(&memo->lock, NULL);
-    keep_blocks(call);
     *out = s;
     return SM_OK;
 }
