@@ -499,7 +499,6 @@ static void no_first_token_is_sooner_than_the_least(void **state) {
             serve_case_fill(&c, jobs[i][0], jobs[i][1]);
             sm_software own = *sm_software_of(NULL);
             own.admission_s = k % 2 ? 0 : own.admission_s;
-            own.burst = sm_rng_unit(&rng);
             own.mixed_steps = sm_rng_below(&rng, 3) > 0;
             own.look_steps = (double)sm_rng_below(&rng, 2) * 10;
             own.gather_steps = (double)sm_rng_below(&rng, 2) * 4;

@@ -265,7 +265,7 @@ double load_first_least_s(const sm_serve *s, const sm_plan *plan, double batch, 
     if (shortest > MOST_VERIFIED) first_s += PROMPTS_DRAWN * alone_s;
     double prompts = batch / smaller(plan->data, batch) / plan->pipeline * plan->data;
     double burst_s = 0.5 * prompts * shortest * token_s;
-    return first_s + software->burst * larger(0, burst_s - first_s);
+    return first_s + larger(0, burst_s - first_s) / SM_LOAD_ROUNDS;
 }
 
 void load_open_first(load_steps *c, double rate, double running, double most_running,

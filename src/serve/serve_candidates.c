@@ -226,12 +226,8 @@ static double prompt_token_s(search *h, family *f) {
 static double first_least_s(search *h, family *f, double batch, double alone_s) {
     const sm_serve_job *job = &h->s->job;
     if (h->o->by_lower || job->alone || h->front.of_fleet) return alone_s;
-    double first_s = alone_s + LEAST_DRAWN * job->software->admission_s;
-    if (job->in_flight > 0) return first_s;
-    double shortest = 2 * SM_LOAD_SHORTEST / (1 + SM_LOAD_SHORTEST) * (job->prompt - job->prefix);
-    double prompts = batch / smaller(f->plan->data, batch) / f->plan->pipeline * f->plan->data;
-    double burst_s = 0.5 * prompts * (shortest - 0.5) * prompt_token_s(h, f);
-    return first_s + larger(0, burst_s - first_s) / SM_LOAD_ROUNDS;
+    double token_s = job->in_flight > 0 ? 0 : prompt_token_s(h, f);
+    return load_first_least_s(h->s, f->plan, batch, alone_s, token_s);
 }
 
 /* No point of the family that takes so long a token meets the limits, and it is no news of what
