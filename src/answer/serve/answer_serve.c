@@ -261,6 +261,10 @@ sm_status sm_serve_find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm
 
 static const double WORTH_OFFERING = 1.1; /* so many times the tokens of a chip */
 
+static double tokens_at_random(const sm_fleet *f) {
+    return f->utilisation * f->point.tokens_per_s_per_chip;
+}
+
 /* Pools, where they do a tenth more. */
 static sm_status offer_pools(const sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
     const sm_fleet *f = a->fleet;
@@ -269,7 +273,7 @@ static sm_status offer_pools(const sm_serve_asked *q, sm_serving_found *a, sm_er
     if (!pools) return sm_fail_memory(err);
     sm_status status = find_pools(q, pools, &none);
     if (status > SM_NEGATIVE) *err = none;
-    const double least = WORTH_OFFERING * f->utilisation * f->point.tokens_per_s_per_chip;
+    const double least = WORTH_OFFERING * tokens_at_random(f);
     if (!status && pools->requests_per_s * q->job.output > least * pools->chips) a->pools = pools;
     return status > SM_NEGATIVE ? status : SM_OK;
 }
@@ -277,27 +281,19 @@ static sm_status offer_pools(const sm_serve_asked *q, sm_serving_found *a, sm_er
 /* Of mixtures a prompt on one group of chips holds up all of them, and steps with fewer tokens of
  * it less: the replica of such steps, where it does a tenth more than that of the engine's own. */
 static sm_status offer_fewer(const sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
-    static const double TOKENS[] = {512.0, 1024.0};
-    double most = WORTH_OFFERING * a->fleet->utilisation * a->fleet->point.tokens_per_s_per_chip;
     sm_software software = q->software;
     sm_serve_job job = q->job;
+    sm_error none = {.status = SM_OK};
+    sm_fleet *f = sm_arena_alloc(q->arena, sizeof *f);
+    if (!f) return sm_fail_memory(err);
     job.software = &software;
+    software.budget_tokens = SM_FEWER_TOKENS;
     software.budget_of_all = 0.0;
     software.budget_given = true;
-    for (size_t i = 0; i < sizeof TOKENS / sizeof *TOKENS; i++) {
-        sm_error none = {.status = SM_OK};
-        sm_fleet *f = sm_arena_alloc(q->arena, sizeof *f);
-        if (!f) return sm_fail_memory(err);
-        software.budget_tokens = TOKENS[i];
-        sm_status status = sm_serve_fleet(&job, q->in.calibration, &q->search, NULL, 0.0, f, &none);
-        if (status > SM_NEGATIVE) *err = none;
-        if (status > SM_NEGATIVE) return status;
-        const double tokens = f->utilisation * f->point.tokens_per_s_per_chip;
-        if (status || !(tokens > most)) continue;
-        most = tokens;
-        a->fewer = f;
-        a->fewer_tokens = TOKENS[i];
-    }
+    sm_status status = sm_serve_fleet(&job, q->in.calibration, &q->search, NULL, 0.0, f, &none);
+    if (status > SM_NEGATIVE) *err = none;
+    if (status > SM_NEGATIVE) return status;
+    if (!status && tokens_at_random(f) > WORTH_OFFERING * tokens_at_random(a->fleet)) a->fewer = f;
     return SM_OK;
 }
 

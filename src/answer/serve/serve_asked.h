@@ -4,7 +4,8 @@
 #include "question.h"
 #include "scalemodel/load.h"
 
-enum { SM_MAX_SHARES = 32 }; /* numbers of chips of a replica */
+enum { SM_MAX_SHARES = 32 };    /* numbers of chips of a replica */
+enum { SM_FEWER_TOKENS = 512 }; /* of prompts, in steps that are offered */
 enum { SM_MAX_CHOICES = SM_MAX_DTYPES * SM_MAX_DTYPES * SM_MAX_DTYPES, SM_MAX_BATCHES = 32 };
 typedef struct sm_serve_asked {
     sm_serve_question in;
@@ -45,7 +46,6 @@ typedef struct sm_serving_found {
     const sm_fleet *fleet;          /* without a rate: a replica; NULL: prompts come elsewhere */
     const sm_fleet *fewer; /* the replica with fewer tokens of prompts in a step, where that
                               does more; NULL: it does not */
-    double fewer_tokens;
     const char *reason;    /* why there is no point, or why it will not do */
     int batches;           /* points of the best plan at other batches */
     sm_serve_point *batch; /* NULL: not looked at */

@@ -204,7 +204,7 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
     if (a->fleet) sm_serve_fleet_data(r, sm_put_object(r, r->data, fleet), a->q, a->fleet);
     if (a->fewer) {
         sm_data *object = sm_put_object(r, r->data, "smaller_steps");
-        sm_put(r, object, "budget_tokens", a->fewer_tokens);
+        sm_put(r, object, "budget_tokens", SM_FEWER_TOKENS);
         sm_serve_fleet_data(r, object, a->q, a->fewer);
     }
     if (a->reason) sm_put(r, r->data, "reason", a->reason);

@@ -342,9 +342,9 @@ static void offer_line(sm_report *r, const sm_serving_found *a) {
 static void fewer_line(sm_report *r, const sm_serving_found *a) {
     const sm_fleet *f = a->fewer;
     sm_report_text(r,
-                   "Steps of at most %s tokens of prompts (--engine budget_tokens=%s) would do %s "
+                   "Steps of at most %d tokens of prompts (--engine budget_tokens=%d) would do %s "
                    "tokens/s per chip%s: %s per token, first token after %s: %s",
-                   sm_show_exact(r, a->fewer_tokens), sm_show_exact(r, a->fewer_tokens),
+                   SM_FEWER_TOKENS, SM_FEWER_TOKENS,
                    sm_show_number(r, f->utilisation * f->point.tokens_per_s_per_chip),
                    price_words(r, f->point.usd_per_million_tokens / f->utilisation),
                    sm_show_seconds(r, f->tpot_s), sm_show_seconds(r, f->ttft_s),
