@@ -177,11 +177,11 @@ typedef struct sm_picture_words {
     int32_t word; /* what stands for a picture, or for each of its rows, in a prompt; -1: none */
     size_t rows;  /* of a picture */
 } sm_picture_words;
-/* The words of a prompt with those of its pictures: where `word` is, or, without it, first. NULL
- * `words`: nothing but pictures. *out lives in the arena. SM_BAD_INPUT when `word` stands there
- * another number of times. */
+/* The words of a prompt, so many, with those of its pictures, *n then: where `word` is, or, without
+ * it, first. NULL `words`: nothing but pictures. *out lives in the arena. SM_BAD_INPUT when `word`
+ * stands there another number of times. */
 sm_status sm_pictures_place(const sm_picture_words *p, size_t pictures, const int32_t *words,
-                            size_t n, sm_arena *arena, int32_t **out, size_t *made, sm_error *err);
+                            size_t *n, sm_arena *arena, int32_t **out, sm_error *err);
 typedef struct sm_completion_limits {
     const char *model;  /* the one that is served */
     size_t most_tokens; /* of a prompt and its completion, at least 2 */

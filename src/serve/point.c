@@ -121,9 +121,10 @@ sm_status point_decode(sm_serve *s, const sm_plan *plan, double sequences, decod
 
 /* In steady state as in load_solve.c, from the sequences that decode to the requests in flight,
  * whose first tokens are then simulated; so is the time per token where these are given. */
-sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, double most_batch,
-                           const decode_time *decode, double first_s, double late_s,
-                           point_load *out, sm_error *err) {
+sm_status point_under_load(sm_serve *s, const sm_plan *plan, const point_loaded *p, point_load *out,
+                           sm_error *err) {
+    const decode_time *decode = p->decode;
+    const double batch = p->batch, first_s = p->first_s, late_s = p->late_s;
     const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = s->job.in_flight};
     const sm_engines one = {
         .decode = s, .prefill = s, .plan = *plan, .prefill_plan = *plan, .n = 1, .prefill_n = 1};
@@ -151,7 +152,7 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, doubl
     }
     double slower = larger(1, out->slowest_s / out->tpot_s);
     double request = out->tpot_s * output / batch;
-    bool waits = given > 0 && batch >= most_batch;
+    bool waits = given > 0 && batch >= p->most_batch;
     out->first.mean_s = c.software->admission_s + first_s;
     out->in_flight = given > 0 ? given : batch + out->first.mean_s / request;
     bool simulated = late_s > 0;
@@ -204,9 +205,8 @@ static sm_status price_point(sm_serve *s, sm_serve_point *p, double late_s, sm_e
     sm_step_batch prompt = point_prompt(s);
     sm_status status = sm_serve_step(s, &p->plan, &prompt, &prefill, err);
     if (!status) status = point_decode(s, &p->plan, point_group(&p->plan, p->batch), &decode, err);
-    if (!status)
-        status = point_under_load(s, &p->plan, p->batch, most, &decode, prefill.expected_s, late_s,
-                                  &load, err);
+    const point_loaded loaded = {p->batch, most, &decode, prefill.expected_s, late_s};
+    if (!status) status = point_under_load(s, &p->plan, &loaded, &load, err);
     if (!status) fill_times(&s->job, &prefill, &decode, &load, p);
     return status;
 }

@@ -190,13 +190,12 @@ static double least_ttft(search *h, family *f) {
     for (int seq = 0; seq < 2; seq++) {
         sm_error err = {0};
         sm_plan plan = *f->plan;
-        double seconds = 0;
         if (!seq_counts(h, &plan, seq)) continue;
         plan.seq = seq;
-        sm_status status = step_floor_s(&h->floor[2 * seq], h->s, &plan, &b, h->places, least_of(h),
-                                        &seconds, &err);
+        step_floor *floor = &h->floor[2 * seq];
+        sm_status status = step_floor_s(floor, h->s, &plan, &b, h->places, least_of(h), &err);
         search_note(h, status, &err);
-        f->least_ttft_s = smaller(f->least_ttft_s, seconds * (1 - ROUNDING));
+        f->least_ttft_s = smaller(f->least_ttft_s, status ? 0 : floor->seconds * (1 - ROUNDING));
     }
     return f->least_ttft_s;
 }
@@ -255,8 +254,8 @@ static bool ruled_out(search *h, family *f, double batch, double tpot_s) {
 static bool price_load(search *h, const found *p, const decode_time *decode, double first_s,
                        double late_s, point_load *load) {
     sm_error err = {0};
-    sm_status status =
-        point_under_load(h->s, &p->plan, p->batch, p->batch, decode, first_s, late_s, load, &err);
+    const point_loaded loaded = {p->batch, p->batch, decode, first_s, late_s};
+    sm_status status = point_under_load(h->s, &p->plan, &loaded, load, &err);
     search_note(h, status, &err);
     return status == SM_OK;
 }

@@ -189,13 +189,24 @@ static sm_status one_copy(const sm_serve_job *job, const sm_calibration *calibra
     return status;
 }
 
+typedef struct fleet_search {
+    const sm_serve_job *job;
+    const sm_calibration *calibration;
+    const sm_serve_search_options *options;
+    const sm_serve_result *answer;
+    double requests_per_s;
+} fleet_search;
+
 /* The best of what a search found and of `best`, from the most tokens per chip on: each kind of
  * plan with all the sequences that it may decode at once, which takes no longer where few come.
  */
-static sm_status try_points(const sm_serve_job *job, const sm_calibration *calibration,
-                            const sm_serve_search_options *o, const sm_serve_result *answer,
-                            double requests_per_s, sm_serve **worker, sm_fleet *best,
+static sm_status try_points(const fleet_search *x, sm_serve **worker, sm_fleet *best,
                             sm_error *err) {
+    const sm_serve_job *job = x->job;
+    const sm_calibration *calibration = x->calibration;
+    const sm_serve_search_options *o = x->options;
+    const sm_serve_result *answer = x->answer;
+    const double requests_per_s = x->requests_per_s;
     sm_status status = SM_OK;
     double usd = job->usd_per_chip_hour, most = 0;
     sm_serve_point before = {.chips = 0};
@@ -262,8 +273,8 @@ sm_status sm_serve_fleet(const sm_serve_job *given, const sm_calibration *calibr
     if (!arena) return sm_fail_memory(err);
     if (answer && !(requests_per_s > 0)) result = *answer;
     else status = search_points(job, calibration, &o, true, arena, &result, err);
-    if (!status)
-        status = try_points(job, calibration, &o, &result, requests_per_s, &worker, fleet, err);
+    const fleet_search x = {job, calibration, &o, &result, requests_per_s};
+    if (!status) status = try_points(&x, &worker, fleet, err);
     sm_serve_point *p = &fleet->point; /* by itself, first tokens too */
     const sm_plan plan = p->plan;
     if (!status && fleet->replicas > 0)

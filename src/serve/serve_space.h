@@ -270,12 +270,16 @@ typedef struct point_load {
     double in_flight;
     double request_s; /* between two requests that end */
 } point_load;
-/* What the prefills of a load make of a point that decodes so many sequences, of at most so many:
- * `first_s` is a prefill of one prompt, `decode` a step, alone. First tokens are simulated unless
- * `late_s` is 0, and those that are later on average no longer than it takes to see that. */
-sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, double most_batch,
-                           const decode_time *decode, double first_s, double late_s,
-                           point_load *out, sm_error *err);
+typedef struct point_loaded {
+    double batch, most_batch;  /* sequences that decode, of at most so many */
+    const decode_time *decode; /* a step, alone */
+    double first_s;            /* a prefill of one prompt, alone */
+    double late_s; /* 0: first tokens are not simulated; those that are later on average are no
+                      longer than it takes to see that */
+} point_loaded;
+/* What the prefills of a load make of a point. */
+sm_status point_under_load(sm_serve *s, const sm_plan *plan, const point_loaded *p, point_load *out,
+                           sm_error *err);
 
 /* sm_serve_point_of; with first tokens in closed form where `late_s` is 0 and no requests in flight
  * are given, and as in point_under_load where it is a time. */
@@ -380,9 +384,10 @@ typedef struct step_floor {
     int number; /* of the placements of `least`; 0: there is none */
     step x;
     step_least least;
+    double seconds; /* of the kind that was asked for last */
 } step_floor;
 sm_status step_floor_s(step_floor *f, sm_serve *s, const sm_plan *plan, const sm_step_batch *batch,
-                       placements *any, least_kind kind, double *seconds, sm_error *err);
+                       placements *any, least_kind kind, sm_error *err);
 /* What a token of prompts takes at least, however many a step has, alone or beside sequences that
  * decode: its share of a step of very many, without attention. */
 sm_status step_token_s(step_floor *f, sm_serve *s, const sm_plan *plan, double decoding,

@@ -179,7 +179,7 @@ double step_least_s(const step_least *f, const step *x, least_kind kind) {
 }
 
 sm_status step_floor_s(step_floor *f, sm_serve *s, const sm_plan *plan, const sm_step_batch *batch,
-                       placements *any, least_kind kind, double *seconds, sm_error *err) {
+                       placements *any, least_kind kind, sm_error *err) {
     if (!f->made || f->decoding != step_decoding(batch)) {
         const bool gathered = f->plan.gathered;
         const variant *v = f->x.v, *prefill = f->x.prefill;
@@ -198,7 +198,7 @@ sm_status step_floor_s(step_floor *f, sm_serve *s, const sm_plan *plan, const sm
     } else {
         step_resize(&f->x, batch);
     }
-    *seconds = step_least_s(&f->least, &f->x, kind);
+    f->seconds = step_least_s(&f->least, &f->x, kind);
     return SM_OK;
 }
 
@@ -210,7 +210,7 @@ sm_status step_token_s(step_floor *f, sm_serve *s, const sm_plan *plan, double d
     double tokens = prompts * b.group[0].queries + decoding;
     b.sampled = 1;
     if (decoding > 0) b.group[b.groups++] = b.group[0], b.group[0] = (sm_attend){decoding, 1, 1};
-    sm_status status = step_floor_s(f, s, plan, &b, any, LEAST_BOUND, seconds, err);
+    sm_status status = step_floor_s(f, s, plan, &b, any, LEAST_BOUND, err);
     if (status) return status;
     *seconds = products_s(&f->least, &f->x);
     for (int i = 0; i < f->least.comms; i++) {

@@ -144,21 +144,21 @@ double piece_comm_busy(const sm_train *t, const piece_comm *c, int level, int se
 }
 
 /* Of one microbatch: what is recomputed asks for its collectives again. */
-void piece_ideal_compute(const sm_train *t, const variant *v, int index, int set,
-                         const sm_degrees *d, const placed *at, const sm_plan *plan,
-                         double *ideal) {
-    const piece *p = &v->piece[index];
+void piece_ideal_compute(const sm_train *t, int index, int set, const sm_plan *plan, pieces *all) {
+    const piece *p = &all->v->piece[index];
+    const sm_degrees *d = &all->d;
+    double *ideal = all->ideal[index];
     for (int l = 0; l < SM_MAX_LEVELS; l++) ideal[l] = 0;
     for (int i = 0; i < p->part.comms; i++) {
         const sm_comm *c = &p->part.comm[i];
-        const sm_timed_curve *curve = at->slot[p->sent[i].slot];
+        const sm_timed_curve *curve = all->at.slot[p->sent[i].slot];
         if (sm_comm_is_spared(c, kept_gathered(t, plan))) continue;
         bool again = sm_comm_runs_again(c, piece_again(t, p, set));
         double bytes = curve->n > 0 ? comm_bytes(t, index, c, d, plan) * (again ? 2 : 1) : 0;
         for (int l = 0; l < t->system.levels; l++) ideal[l] += bytes * curve->ideal[l];
     }
     for (int i = 0; plan->zero == 2 && i < p->part.classes; i++) {
-        const sm_timed_curve *curve = at->slot[v->weight[index][i].reduce_scatter];
+        const sm_timed_curve *curve = all->at.slot[all->v->weight[index][i].reduce_scatter];
         double bytes = zero2_bytes(&p->part.weight[i], d, plan);
         if (!reduces(t, &p->part.weight[i], index, plan)) continue;
         for (int l = 0; l < t->system.levels; l++) ideal[l] += bytes * curve->ideal[l];

@@ -75,6 +75,6 @@ void pieces_parts(const sm_train *t, const sm_plan *plan, pieces *p) {
         int set = piece_set_of(t, plan, i);
         piece_pass_parts(t, &p->time[i], &p->comm[i], set, plan, offload_s(t, plan, p, i),
                          &p->pass[i]);
-        piece_ideal_compute(t, p->v, i, set, &p->d, &p->at, plan, p->ideal[i]);
+        piece_ideal_compute(t, i, set, plan, p);
     }
 }

@@ -251,8 +251,7 @@ void piece_comm_compute(const sm_train *t, int index, const sm_plan *plan, piece
 void piece_comm_again(const sm_train *t, int index, pieces *p);
 
 /* Seconds each level is busy with the collectives of a microbatch at datasheet rates. */
-void piece_ideal_compute(const sm_train *t, const variant *v, int index, int set,
-                         const sm_degrees *d, const placed *p, const sm_plan *plan, double *ideal);
+void piece_ideal_compute(const sm_train *t, int index, int set, const sm_plan *plan, pieces *p);
 
 /* ---- layers over chunks ---- */
 typedef struct chunk_layout {

@@ -64,21 +64,34 @@ static double offloaded_s(const sm_train *t, double updated, double gradient, do
     return larger(moved / link, host > 0 ? updating * sm_chip_host_sharers(chip) / host : 0);
 }
 
+/* Under which the weights of a stage are held and reduced. */
+typedef struct loading {
+    const sm_train *t;
+    const variant *v;
+    const sm_degrees *d;
+    const placed *at;
+    const sm_plan *plan;
+} loading;
+
 /* What a chip holds of all weights goes out in as many parts as there are shards, each of whole
  * weights and in a broadcast of its own: the class's share of that. */
-static double broadcast_s(const sm_train *t, const variant *v, const sm_timed_curve *curve,
-                          double held, double shards, const sm_weight_class *c, const sm_degrees *d,
-                          const sm_plan *plan) {
+static double broadcast_s(const loading *l, const sm_timed_curve *curve, double held, double shards,
+                          const sm_weight_class *c) {
     const sm_timed_line *line;
-    double weights, all = variant_trained(t, v, &weights) / d->ways[c->stored] / plan->pipeline;
-    double parts = smaller(shards, larger(1, weights / plan->pipeline));
-    double one = sm_timed_curve_s(curve, all / parts * t->weight_bytes, &line);
+    const double pipeline = l->plan->pipeline;
+    double weights, all = variant_trained(l->t, l->v, &weights) / l->d->ways[c->stored] / pipeline;
+    double parts = smaller(shards, larger(1, weights / pipeline));
+    double one = sm_timed_curve_s(curve, all / parts * l->t->weight_bytes, &line);
     return shards > 1 ? parts * one * held / all : 0;
 }
 
-static void add_class(const sm_train *t, const variant *v, const class_slots *slots,
-                      const sm_weight_class *c, const sm_degrees *d, const placed *p,
-                      const sm_plan *plan, stage_load *add) {
+static void add_class(const loading *l, const class_slots *slots, const sm_weight_class *c,
+                      stage_load *add) {
+    const sm_train *t = l->t;
+    const variant *v = l->v;
+    const sm_degrees *d = l->d;
+    const placed *p = l->at;
+    const sm_plan *plan = l->plan;
     double gradient = gradient_bytes(plan), state = state_bytes(t, plan);
     double held = c->elements * sm_weight_share(c, plan->pipeline) / d->ways[c->stored];
     bool several = plan->state_copies > 1 && c->partial & SM_BIT(SM_AXIS_DATA);
@@ -121,18 +134,18 @@ static void add_class(const sm_train *t, const variant *v, const class_slots *sl
     if (copies > 1 && !all)
         add_reduction(t, p->slot[slots->across], updated * gradient, &add->reduce_s, add);
     if (t->software_memory.broadcasts)
-        add->update_s += broadcast_s(t, v, p->slot[slots->broadcast], held, 1 / shared, c, d, plan);
+        add->update_s += broadcast_s(l, p->slot[slots->broadcast], held, 1 / shared, c);
     else add_reduction(t, p->slot[slots->all_gather], held * weight_bytes, &add->gather_s, add);
 }
 
 void piece_load(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                 const placed *p, const sm_plan *plan, stage_load *load) {
     const sm_partition *part = &v->piece[index].part;
+    const loading l = {t, v, d, p, plan};
     for (int i = 0; i < part->classes; i++) {
         bool tied = part->weight[i].tied;
         if (tied && index != head_piece(t)) continue; /* its own piece has it */
-        add_class(t, v, &v->weight[index][i], &part->weight[i], d, p, plan,
-                  &load[tied ? copy_piece(t) : index]);
+        add_class(&l, &v->weight[index][i], &part->weight[i], &load[tied ? copy_piece(t) : index]);
     }
 }
 

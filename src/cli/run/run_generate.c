@@ -20,8 +20,8 @@ typedef struct run_generate_values {
     cli_model_values read_by;
 } run_generate_values;
 
-typedef struct generation_price { /* seconds of a pass */
-    double prefill_s, decode_s, draft_prefill_s, draft_s;
+typedef struct generation_price {      /* seconds of a pass */
+    double pass_s[2], draft_pass_s[2]; /* of a prompt, of what is written; of the draft's */
 } generation_price;
 
 /* What a call's values are. */
@@ -198,11 +198,11 @@ static sm_status deal_pictures(generation *g, size_t texts, sm_error *err) {
 static sm_status place_pictures(generation *g, sm_error *err) {
     sm_picture_words words = g->shape.words;
     sm_status status = SM_OK;
-    int32_t *placed;
+    int32_t *placed = NULL;
     if (!g->numbers) words.word = -1;
     for (size_t i = 0; !status && i < g->prompts; i++) {
-        status = sm_pictures_place(&words, g->read[i], g->prompt[i], g->prompt_tokens[i],
-                                   g->call->arena, &placed, &g->prompt_tokens[i], err);
+        status = sm_pictures_place(&words, g->read[i], g->prompt[i], &g->prompt_tokens[i],
+                                   g->call->arena, &placed, err);
         g->prompt[i] = placed;
         if (g->prompt_tokens[i] > g->longest) g->longest = g->prompt_tokens[i];
     }
@@ -352,16 +352,16 @@ static sm_status price_pass(const generation *g, sm_serve *serve, double queries
 /* A prompt's pass, padded to the longest, and one of `queries` bytes at the mean length of a text.
  * constants: NULL for the usual ones of serving; *price is freed by the caller. */
 static sm_status price_model(const generation *g, const serving_model *model,
-                             const sm_calibration *constants, double queries, double *prefill_s,
-                             double *decode_s, sm_serve **price, sm_error *err) {
+                             const sm_calibration *constants, double queries, double seconds[2],
+                             sm_serve **price, sm_error *err) {
     double prompt = 0, tokens = g->tells ? 1 : (double)g->tokens;
     for (size_t i = 0; i < g->prompts; i++) prompt += (double)g->prompt_tokens[i];
     prompt /= (double)g->prompts;
     sm_status status = serving_price_new(model, &g->system, prompt, tokens, constants, price, err);
     if (!status)
-        status = price_pass(g, *price, g->source ? 1 : (double)g->longest, 0, 1, prefill_s, err);
+        status = price_pass(g, *price, g->source ? 1 : (double)g->longest, 0, 1, &seconds[0], err);
     if (!status)
-        status = price_pass(g, *price, queries, prompt + tokens / 2, queries, decode_s, err);
+        status = price_pass(g, *price, queries, prompt + tokens / 2, queries, &seconds[1], err);
     return status;
 }
 
@@ -372,12 +372,10 @@ static sm_status predict(generation *g, sm_error *err) {
     sm_status status =
         prediction_system(g->call, &g->given.predicted, sm_train_setup_ranks(&g->target.setup),
                           &g->system, &constants, err);
-    if (!status)
-        status = price_model(g, &g->target, constants, queries, &p->prefill_s, &p->decode_s,
-                             &g->serve, err);
+    if (!status) status = price_model(g, &g->target, constants, queries, p->pass_s, &g->serve, err);
     if (status || !g->drafts) return status;
     sm_serve *draft = NULL;
-    status = price_model(g, &g->draft, constants, 1, &p->draft_prefill_s, &p->draft_s, &draft, err);
+    status = price_model(g, &g->draft, constants, 1, p->draft_pass_s, &draft, err);
     sm_serve_free(draft);
     return status;
 }
@@ -446,11 +444,11 @@ enum { ROWS = 4 };
 static int rows_of(const generation *g, row *rows) {
     const sm_generate_result *s = &g->result;
     const row all[ROWS] = {
-        {"prefill", "prompts", &s->prefill, g->price.prefill_s},
+        {"prefill", "prompts", &s->prefill, g->price.pass_s[0]},
         {"decode", g->drafts ? "bytes that are verified" : "a byte of each text", &s->decode,
-         g->price.decode_s},
-        {"draft_prefill", "draft: prompts", &s->draft_prefill, g->price.draft_prefill_s},
-        {"draft", "draft: a byte of each text", &s->draft, g->price.draft_s}};
+         g->price.pass_s[1]},
+        {"draft_prefill", "draft: prompts", &s->draft_prefill, g->price.draft_pass_s[0]},
+        {"draft", "draft: a byte of each text", &s->draft, g->price.draft_pass_s[1]}};
     int n = 0;
     for (int i = 0; i < ROWS; i++)
         if (all[i].phase->passes > 0) rows[n++] = all[i];
@@ -477,8 +475,8 @@ static void show_passes(sm_report *r, const generation *g) {
 /* After the first byte, which comes with the prompts. */
 static void show_rate(sm_report *r, const generation *g) {
     double bytes = (double)g->prompts * (double)(g->tokens - 1), seconds = g->result.seconds;
-    double predicted_s =
-        g->price.decode_s * g->result.decode.passes + g->price.draft_s * g->result.draft.passes;
+    double predicted_s = g->price.pass_s[1] * g->result.decode.passes +
+                         g->price.draft_pass_s[1] * g->result.draft.passes;
     if (g->tokens < 2) return;
     sm_put(r, sm_put_object(r, r->data, "tokens_per_s"), "predicted|measured", bytes / predicted_s,
            bytes / seconds);

@@ -98,7 +98,8 @@ static sm_status read_prompt(const json_value *root, const sm_completion_limits 
 /* ---- pictures ---- */
 
 sm_status sm_pictures_place(const sm_picture_words *p, size_t pictures, const int32_t *words,
-                            size_t n, sm_arena *arena, int32_t **out, size_t *made, sm_error *err) {
+                            size_t *count, sm_arena *arena, int32_t **out, sm_error *err) {
+    const size_t n = *count;
     size_t said = 0, put = 0, all = p->rows * pictures;
     for (size_t k = 0; words && k < n; k++) said += words[k] == p->word;
     if (said && said != pictures && said != all)
@@ -115,7 +116,7 @@ sm_status sm_pictures_place(const sm_picture_words *p, size_t pictures, const in
         for (size_t r = 0; r < stands; r++) *to++ = p->vocabulary + (int32_t)put++;
         if (!stands) *to++ = words[k];
     }
-    *made = (size_t)(to - *out);
+    *count = (size_t)(to - *out);
     return SM_OK;
 }
 
@@ -165,8 +166,8 @@ static sm_status read_pictures(const json_value *root, const sm_completion_limit
         status = decode_base64(v, bytes, &to->length);
     }
     if (status) return status;
-    status = sm_pictures_place(&seen, out->pictures, out->prompt, out->prompt_tokens, arena,
-                               &out->prompt, &out->prompt_tokens, &why);
+    status = sm_pictures_place(&seen, out->pictures, out->prompt, &out->prompt_tokens, arena,
+                               &out->prompt, &why);
     if (status) return json_fail(list, "%s", why.sentence);
     if (out->prompt_tokens <= most) return SM_OK;
     return json_fail(list, "with its pictures the prompt has %zu words, and at most %zu go here",

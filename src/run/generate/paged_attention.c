@@ -91,16 +91,22 @@ typedef struct query_rows {
 
 /* y = scale x m + factor y, x and y rows of queries; m: rows of the cache, or what they are
  * transposed. */
-static void multiply_rows(const query_rows *q, int columns, int sum, float scale, attention_rows x,
-                          attention_rows m, bool transposed, float factor, attention_rows y) {
-    CBLAS_TRANSPOSE t = transposed ? CblasTrans : CblasNoTrans;
+typedef struct row_product {
+    int columns, sum;
+    float scale, factor;
+    bool transposed;
+} row_product;
+
+static void multiply_rows(const query_rows *q, row_product p, attention_rows x, attention_rows m,
+                          attention_rows y) {
+    CBLAS_TRANSPOSE t = p.transposed ? CblasTrans : CblasNoTrans;
     if (q->n > 1)
-        cblas_sgemm(CblasRowMajor, CblasNoTrans, t, (int)q->n, columns, sum, scale, x.first,
-                    x.apart, m.first, m.apart, factor, y.first, y.apart);
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, t, (int)q->n, p.columns, p.sum, p.scale, x.first,
+                    x.apart, m.first, m.apart, p.factor, y.first, y.apart);
     else
-        cblas_sgemv(CblasRowMajor, transposed ? CblasNoTrans : CblasTrans,
-                    transposed ? columns : sum, transposed ? sum : columns, scale, m.first, m.apart,
-                    x.first, 1, factor, y.first, 1);
+        cblas_sgemv(CblasRowMajor, p.transposed ? CblasNoTrans : CblasTrans,
+                    p.transposed ? p.columns : p.sum, p.transposed ? p.sum : p.columns, p.scale,
+                    m.first, m.apart, x.first, 1, p.factor, y.first, 1);
 }
 
 static attention_rows rows_from(attention_rows x, size_t row) {
@@ -142,8 +148,8 @@ static void score(attending *a, const query_rows *q) {
         int size = i ? h->size2 : h->size;
         key_rows k = {.run = {.at = q->from}};
         while (h->x[keyed[i]].first && next_rows(a, q, h->x[keyed[i]], size, &k))
-            multiply_rows(q, (int)k.n, size, h->mask.scale, h->x[queried[i]], k.x, true,
-                          i ? 1.0F : 0.0F, (attention_rows){a->score + k.at, (int)q->width});
+            multiply_rows(q, (row_product){(int)k.n, size, h->mask.scale, i ? 1.0F : 0.0F, true},
+                          h->x[queried[i]], k.x, (attention_rows){a->score + k.at, (int)q->width});
     }
     for (key_run run = {.at = q->from}; next_run(a, q->row, q->end, &run); at += run.n)
         for (size_t i = 0; i < q->n; i++)
@@ -181,9 +187,8 @@ static void attend(attending *a, const attention_head *h, size_t row) {
     for (size_t i = 0; i < q.n; i++) exponentials(a, &q, i);
     key_rows v = {.run = {.at = q.from}};
     while (next_rows(a, &q, h->x[ATTENTION_VALUES], h->value_size, &v))
-        multiply_rows(&q, h->value_size, (int)v.n, 1.0F,
-                      (attention_rows){a->score + v.at, (int)q.width}, v.x, false,
-                      v.at ? 1.0F : 0.0F, h->x[ATTENTION_OUT]);
+        multiply_rows(&q, (row_product){h->value_size, (int)v.n, 1.0F, v.at ? 1.0F : 0.0F, false},
+                      (attention_rows){a->score + v.at, (int)q.width}, v.x, h->x[ATTENTION_OUT]);
 }
 
 /* The queries of a head from a row's on, as far as they follow each other. */

@@ -482,10 +482,14 @@ static void note_pictures(const sm_generator *g, const sm_generator_pass *pass, 
     }
 }
 
+typedef struct pass_rows {
+    size_t *count, *position, *slot, *score, *begun;
+    int32_t *page;
+} pass_rows;
+
 /* The rows of a pass of whole sequences: of each, its queries, the last of which may pad. */
-static sm_status fill_rows(const sm_generator *g, const sm_generator_pass *pass, size_t *count,
-                           size_t *position, size_t *slot, size_t *score, size_t *begun,
-                           int32_t *page, sm_error *err) {
+static sm_status fill_rows(const sm_generator *g, const sm_generator_pass *pass,
+                           const pass_rows *to, sm_error *err) {
     size_t room = (size_t)g->setup.tokens, q = pass->queries, scored = pass->each ? q : 1, most = 0;
     for (size_t i = 0; i < (size_t)g->setup.sequences; i++) {
         size_t n = pass->count[i], first = g->slot[i] * q; /* row of its group */
@@ -497,14 +501,14 @@ static sm_status fill_rows(const sm_generator *g, const sm_generator_pass *pass,
         if (g->t.seen) note_pictures(g, pass, i);
         for (size_t k = 0; k < q; k++) {
             for (size_t p = 0; g->t.seen && p < g->t.pictures; p++)
-                begun[(i * q + k) * g->t.pictures + p] = g->begun[i * g->t.pictures + p];
-            count[i * q + k] = k < n;
-            position[i * q + k] = g->cached[i] + k;
-            slot[i * q + k] = g->slot[i];
-            page[i * q + k] = g->page[i];
+                to->begun[(i * q + k) * g->t.pictures + p] = g->begun[i * g->t.pictures + p];
+            to->count[i * q + k] = k < n;
+            to->position[i * q + k] = g->cached[i] + k;
+            to->slot[i * q + k] = g->slot[i];
+            to->page[i * q + k] = g->page[i];
         }
         for (size_t k = 0; k < scored; k++)
-            score[i * scored + k] = first + (pass->each ? k : n ? n - 1 : 0);
+            to->score[i * scored + k] = first + (pass->each ? k : n ? n - 1 : 0);
     }
     return most ? SM_OK : sm_fail(err, SM_BAD_INPUT, "a pass brings at least one token");
 }
@@ -514,20 +518,20 @@ sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, floa
     size_t n = (size_t)g->setup.sequences, all = n * pass->queries, each = n / g->groups;
     size_t *number = sm_calloc((4 + g->t.pictures) * all + 1, sizeof *number);
     int32_t *page = sm_calloc(all + 1, sizeof *page);
-    size_t *position = number + all, *slot = position + all, *score = slot + all;
-    size_t *begun = score + all;
+    const pass_rows to = {number,           number + all,     number + 2 * all,
+                          number + 3 * all, number + 4 * all, page};
     sm_status status = number && page ? SM_OK : sm_fail_memory(err);
-    if (!status) status = fill_rows(g, pass, number, position, slot, score, begun, page, err);
+    if (!status) status = fill_rows(g, pass, &to, err);
     const sm_generator_rows rows = {.rows = each * pass->queries,
                                     .table = 1,
                                     .scored = each * (pass->each ? pass->queries : 1),
                                     .token = pass->token,
-                                    .count = number,
-                                    .position = position,
-                                    .slot = slot,
-                                    .begun = begun,
-                                    .page = page,
-                                    .score = score};
+                                    .count = to.count,
+                                    .position = to.position,
+                                    .slot = to.slot,
+                                    .begun = to.begun,
+                                    .page = to.page,
+                                    .score = to.score};
     if (!status) status = run_rows(g, &rows, scores, result, err);
     for (size_t i = 0; !status && i < n; i++) g->cached[i] += pass->count[i];
     sm_free(number);

@@ -558,15 +558,19 @@ typedef struct reverse {
     float *later, *room;
 } reverse;
 
-/* The states before each chunk from `first`, and those after the last. */
-static sm_status states_before(scan *x, size_t sequence, size_t first, size_t n, float *states,
-                               float *row, size_t step, sm_error *err) {
+/* So many chunks of a sequence from `first`, of which every step-th counts. */
+typedef struct chunk_run {
+    size_t sequence, first, n, step;
+} chunk_run;
+
+/* The states before each chunk that counts, and those after the last. */
+static sm_status states_before(scan *x, chunk_run c, float *states, float *row, sm_error *err) {
     sm_status status = SM_OK;
-    for (size_t z = 0; !status && z < n; z++) {
-        if (z % step == 0)
-            memcpy(row + z / step * x->state_count, states, x->state_count * sizeof *row);
-        if (z == n - 1) break; /* nobody asks what is behind it */
-        set_chunk(x, sequence, first + z);
+    for (size_t z = 0; !status && z < c.n; z++) {
+        if (z % c.step == 0)
+            memcpy(row + z / c.step * x->state_count, states, x->state_count * sizeof *row);
+        if (z == c.n - 1) break; /* nobody asks what is behind it */
+        set_chunk(x, c.sequence, c.first + z);
         states_from(x, states);
         status = run_lines(x, err);
         states_to(x, states);
@@ -577,13 +581,14 @@ static sm_status states_before(scan *x, size_t sequence, size_t first, size_t n,
 static sm_status sequence_back(scan *x, size_t sequence, reverse *r, sm_error *err) {
     size_t bytes = x->state_count * sizeof(float);
     memset(r->later, 0, bytes);
-    sm_status status =
-        states_before(x, sequence, 0, x->chunks, r->later, r->begins, r->segment, err);
+    const chunk_run all = {sequence, 0, x->chunks, r->segment};
+    sm_status status = states_before(x, all, r->later, r->begins, err);
     memset(r->later, 0, bytes);
     for (size_t left = x->chunks; !status && left > 0;) {
         size_t first = (left - 1) / r->segment * r->segment;
         float *begin_of = r->begins + first / r->segment * x->state_count;
-        status = states_before(x, sequence, first, left - first, begin_of, r->within, 1, err);
+        const chunk_run segment = {sequence, first, left - first, 1};
+        status = states_before(x, segment, begin_of, r->within, err);
         for (size_t z = left; !status && z-- > first;) {
             set_chunk(x, sequence, z);
             states_from(x, r->within + (z - first) * x->state_count);

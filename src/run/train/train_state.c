@@ -371,21 +371,29 @@ static sm_status fill_blocks(sm_trainer *t, sm_step_layer *layer, sm_train_part 
     return status ? status : train_state_out(t, layer, part, b->block, err);
 }
 
-/* Visit the arrays of a layer: gathered on their owner, or (lists) described on every rank. */
-static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, double *load, bool lists,
-                            sm_train_visit visit, void *context, sm_error *err) {
+/* Arrays are gathered on their owner, or (lists) described on every rank. */
+typedef struct visiting {
+    double *load; /* dealt out so far; NULL: not */
+    bool lists;
+    sm_train_visit visit;
+    void *context;
+} visiting;
+
+/* Visit the arrays of a layer. */
+static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, const visiting *v,
+                            sm_error *err) {
     const sm_task_list *p = piece_of(t, number);
     blocks b = {.own = false};
-    int owner = deal_out(t, number, load);
+    int owner = deal_out(t, number, v->load);
     sm_status status =
-        lists ? SM_OK : fill_blocks(t, sm_stage_layer(&t->stage, number), part, &b, err);
+        v->lists ? SM_OK : fill_blocks(t, sm_stage_layer(&t->stage, number), part, &b, err);
     for (int i = 0; !status && i < p->program->tensors; i++) {
         sm_train_array a;
         if (!is_kept(t, p, number, i, part)) continue;
         sm_layout layout = describe(t, p, number, i, part, &a);
         a.owner = owner;
-        status = lists ? visit(&a, context, err)
-                       : save_array(t, &a, &layout, &b.block[i], visit, context, err);
+        status = v->lists ? v->visit(&a, v->context, err)
+                          : save_array(t, &a, &layout, &b.block[i], v->visit, v->context, err);
     }
     free_blocks(&b);
     return status;
@@ -396,9 +404,10 @@ static sm_status save(sm_trainer *t, bool dealt, bool lists, sm_train_visit visi
     const sm_model *model = t->setup->model;
     double *load = dealt ? sm_calloc((size_t)t->world->size, sizeof *load) : NULL;
     sm_status status = dealt && !load ? sm_fail_memory(err) : SM_OK;
+    const visiting v = {load, lists, visit, context};
     for (int part = SM_TRAIN_VALUE; part <= last_part(t); part++)
         for (int layer = -1; !status && layer <= model->L + model->outside - 2; layer++)
-            status = save_layer(t, layer, (sm_train_part)part, load, lists, visit, context, err);
+            status = save_layer(t, layer, (sm_train_part)part, &v, err);
     sm_free(load);
     return status;
 }
