@@ -560,7 +560,7 @@ sm_generator_size sm_generator_size_of(const sm_generator *g) {
         .numbers = in ? (size_t)(first->dim[in->dim[1]].size * first->dim[in->dim[2]].size) : 0,
         .pictures = g->feed.places / g->feed.slots,
         .rows = g->t.seen ? g->t.each : 0,
-        .whole = g->t.seen && g->t.numbers[0].seen_whole};
+        .whole = g->t.seen && g->t.numbers[0].seen_whole > 0};
 }
 
 sm_status sm_generator_weight_bytes(const sm_generator *g, double *bytes, sm_error *err) {

@@ -69,10 +69,10 @@ attention_blocks attention_blocks_of(const train_call *c) {
                          .both = !c->line->causal,
                          .window = (long)op->window,
                          .chunk = (long)op->chunk,
-                         .pictures = n->seen_whole && c->t->seen ? (long)c->t->pictures : 0,
+                         .pictures = n->seen_whole > 0 && c->t->seen ? (long)c->t->pictures : 0,
                          .each = (long)c->t->each,
                          .first_query = (long)c->in[Q].offset[1]};
-    if (n->window_tiles && b.mask.window > 0) {
+    if (n->window_tiles > 0 && b.mask.window > 0) {
         b.mask.side = (long)c->t->turns[c->list - c->t->list].side;
         b.mask.tile = (long)(sqrt((double)b.mask.window) + 0.5);
         b.mask.window = 0;

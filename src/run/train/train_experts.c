@@ -53,7 +53,7 @@ static float worth_of(const choosing *r, size_t group) {
     for (size_t e = 0; e < n; e++)
         if (order[e] > first) second = first, first = order[e];
         else if (order[e] > second) second = order[e];
-    return r->numbers->groups_by_two && n > 1 ? first + second : first;
+    return r->numbers->groups_by_two > 0 && n > 1 ? first + second : first;
 }
 
 /* Experts outside the best groups are out of the question. */
@@ -85,7 +85,7 @@ static void choose(choosing *r, const float *logit) {
         r->sum += r->share[best];
     }
     float scale = (float)r->numbers->routed_scaling_factor;
-    if (r->numbers->norm_topk_prob) scale /= r->sum;
+    if (r->numbers->norm_topk_prob > 0) scale /= r->sum;
     for (size_t e = 0; e < r->experts; e++) r->share[e] *= scale;
 }
 
@@ -107,7 +107,7 @@ void train_choose(train_call *c) {
 static void choice_back(choosing *r, const float *logit, const float *slope, float *dp) {
     float mean = 0, scale = (float)r->numbers->routed_scaling_factor, dot = 0;
     choose(r, logit);
-    if (r->numbers->norm_topk_prob) {
+    if (r->numbers->norm_topk_prob > 0) {
         for (size_t e = 0; e < r->experts; e++) mean += slope[e] * r->share[e];
         mean /= scale;
         scale /= r->sum;

@@ -64,7 +64,7 @@ static void set_rows(expression *x) {
             const sm_term *scale = &line->term[x->argument[t][k]];
             if (scale->kind != SM_TERM_ARRAY) continue;
             const sm_tensor *w = &x->c->list->program->tensor[x->c->op->in[scale->operand]];
-            bool each = x->c->numbers->norm_by_group && w->rank &&
+            bool each = x->c->numbers->norm_by_group > 0 && w->rank &&
                         x->c->list->program->dim[w->dim[0]].role == SM_DIMENSION_HEADS;
             if (x->rank - w->rank + each < rows) rows = x->rank - w->rank + each;
         }
@@ -185,7 +185,7 @@ static double epsilon_of(const expression *x, sm_operator op) {
 
 /* A sum of squares is divided by so much. */
 static float share_of(const expression *x, sm_operator op) {
-    bool sum = op == SM_OPERATOR_L2NORM && !x->c->numbers->l2_is_mean;
+    bool sum = op == SM_OPERATOR_L2NORM && !(x->c->numbers->l2_is_mean > 0);
     return sum ? 1.0F : (float)x->width;
 }
 

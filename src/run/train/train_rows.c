@@ -57,7 +57,7 @@ static size_t row_to(const train_call *c, size_t h, size_t before, const rows *i
     case SM_OPERATOR_APPEND: return before + h;
     case SM_OPERATOR_PICK: return out->all == 1 ? h : h + out->all - in->all; /* the last ones */
     case SM_OPERATOR_MEAN: return h / (in->all / out->all);
-    default: return c->numbers->by_squares ? in_squares(c, h, in->all) : h;
+    default: return c->numbers->by_squares > 0 ? in_squares(c, h, in->all) : h;
     }
 }
 
