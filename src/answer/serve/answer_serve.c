@@ -299,7 +299,8 @@ static sm_status offer_fewer(const sm_serve_asked *q, sm_serving_found *a, sm_er
 
 /* What nobody asked for, beside the replica of requests that come at random. */
 static sm_status offer(const sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
-    if (!a->fleet || q->in.requests_per_s > 0.0 || q->in.concurrency > 0.0 || q->in.emit)
+    const sm_serve_question *in = &q->in; /* who takes any plan searches long enough */
+    if (!a->fleet || in->requests_per_s > 0.0 || in->concurrency > 0.0 || in->emit || in->any_plan)
         return SM_OK;
     sm_status status = offer_pools(q, a, err);
     const bool fewer =
