@@ -93,7 +93,7 @@ void sm_page_cells(sm_report *r, sm_table *table, const char *const *cells) {
 }
 
 static const char *shown_in(sm_report *r, const char *unit, double value) {
-    switch (unit[1] ? 0 : unit[0]) {
+    switch (unit[0] && unit[1] ? 0 : unit[0]) { /* "": there was no memory for it */
     case 's': return sm_show_seconds(r, value);
     case 'B': return sm_show_bytes(r, value);
     case '$': return sm_show_usd(r, value);

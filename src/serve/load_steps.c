@@ -30,7 +30,7 @@ static double price(load_steps *c, sm_serve *serve, const sm_plan *plan, double 
     if (c->failed) return NAN;
     for (int i = 0; i < batch.groups; i++) batch.group[i].sequences *= copies;
     batch.sampled *= copies;
-    step_floor *floor = &c->floor[batch.groups > 1];
+    step_floor *floor = c->any ? &c->floor[batch.groups > 1] : NULL;
     c->failed = c->any ? step_floor_s(floor, serve, plan, &batch, c->any, LEAST_EXPECTED, &c->err)
                        : sm_serve_step(serve, plan, &batch, &p, &c->err);
     if (c->failed) return NAN;
