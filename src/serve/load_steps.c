@@ -30,11 +30,13 @@ static double price(load_steps *c, sm_serve *serve, const sm_plan *plan, double 
     if (c->failed) return NAN;
     for (int i = 0; i < batch.groups; i++) batch.group[i].sequences *= copies;
     batch.sampled *= copies;
-    step_floor *floor = c->any ? &c->floor[batch.groups > 1] : NULL;
-    c->failed = c->any ? step_floor_s(floor, serve, plan, &batch, c->any, LEAST_EXPECTED, &c->err)
-                       : sm_serve_step(serve, plan, &batch, &p, &c->err);
-    if (c->failed) return NAN;
-    return c->any ? floor->seconds : step_s(c, &p);
+    if (c->any) {
+        step_floor *floor = &c->floor[batch.groups > 1];
+        c->failed = step_floor_s(floor, serve, plan, &batch, c->any, LEAST_EXPECTED, &c->err);
+        return c->failed ? NAN : floor->seconds;
+    }
+    c->failed = sm_serve_step(serve, plan, &batch, &p, &c->err);
+    return c->failed ? NAN : step_s(c, &p);
 }
 
 /* New tokens of a prompt, beside those that are cached already. */
