@@ -224,6 +224,8 @@ static void odd_copies_are_refused(void **state) {
     refuses(&job.setup,
             "two copies of the model need their stages in pairs that hold the same layers");
     job.line.chunk[4].stage = 3;
+    job.setup.sequences /= 2; /* fewer microbatches than the stages were laid out for */
+    refuses(&job.setup, "stage 0 is to work on microbatch 4 of 4 and chunk 7 of 8");
     job.setup.sequences = 9;
     refuses(&job.setup, "9 microbatches do not halve over two copies of the model");
     job.setup.chunks = 0;

@@ -165,6 +165,21 @@ static sm_status check_ranks(const sm_train_setup *s, sm_error *err) {
     return SM_OK;
 }
 
+/* Of a pipeline laid out for another batch, or for other chunks, nothing would be there. */
+static sm_status check_actions(const sm_train_setup *s, sm_error *err) {
+    const int microbatches = sm_train_setup_microbatches(s);
+    for (int stage = 0; s->action && stage < s->stages; stage++)
+        for (int i = 0; i < s->actions[stage]; i++) {
+            const sm_train_action *a = &s->action[stage][i];
+            if (a->microbatch < 0 || a->microbatch >= microbatches || a->chunk < 0 ||
+                a->chunk >= s->chunks)
+                return sm_fail(err, SM_BAD_INPUT,
+                               "stage %d is to work on microbatch %d of %d and chunk %d of %d",
+                               stage, a->microbatch, microbatches, a->chunk, s->chunks);
+        }
+    return SM_OK;
+}
+
 sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
     sm_status status = check_ranks(s, err);
     if (status) return status;
@@ -191,6 +206,7 @@ sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
     if (s->stages > 1) status = sm_program_parts(s->model, s->chunk[0].last, err);
     if (!status) status = train_check_model(s, false, err);
     if (!status) status = check_batch(s, err);
+    if (!status && s->stages > 1) status = check_actions(s, err);
     return status ? status : train_check_copies(s, err);
 }
 
