@@ -622,6 +622,7 @@ static sm_status make_engine(sm_simulate_asked *q, const sm_plan *plan, const sm
                              sm_serve **serve, sm_engine *engine, sm_error *err) {
     sm_system part;
     sm_serve_job job = q->job;
+    job.like = q->serve; /* of pools both have the same programs */
     if (sm_system_part(job.system, sm_plan_chips(plan), &part)) job.system = &part;
     double step = q->options.policy == SM_POLICY_CHUNKED ? q->options.chunk_tokens
                                                          : q->options.prefill_tokens;
@@ -770,8 +771,8 @@ static sm_status answer_points(sm_simulate_asked *q, sm_report *r, sm_error *err
 }
 
 static void release(void *kept) {
+    sm_serve_free(((sm_simulate_asked *)kept)->prefill_serve); /* like the other */
     sm_serve_free(((sm_simulate_asked *)kept)->serve);
-    sm_serve_free(((sm_simulate_asked *)kept)->prefill_serve);
 }
 
 sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *r, sm_error *err) {

@@ -71,7 +71,8 @@ sm_status sm_request_trace_lengths(const char *trace, double most, sm_lengths *l
     sm_request r;
     double n = 0.0, prompt = 0.0, output = 0.0;
     int got = 0;
-    if (stat(trace, &is) == 0 && !S_ISREG(is.st_mode)) return SM_OK;
+    bool told = lengths->prompt > 0.0 && lengths->output > 0.0;
+    if (told || (stat(trace, &is) == 0 && !S_ISREG(is.st_mode))) return SM_OK;
     sm_status status = sm_request_file_open(trace, &file, err);
     if (status) return status;
     const sm_arrivals of = sm_request_arrivals(file);
