@@ -261,10 +261,6 @@ sm_status sm_serve_find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm
 
 static const double WORTH_OFFERING = 1.1; /* so many times the tokens of a chip */
 
-static double tokens_at_random(const sm_fleet *f) {
-    return f->utilisation * f->point.tokens_per_s_per_chip;
-}
-
 /* Pools, where they do a tenth more. */
 static sm_status offer_pools(const sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
     const sm_fleet *f = a->fleet;
@@ -273,7 +269,7 @@ static sm_status offer_pools(const sm_serve_asked *q, sm_serving_found *a, sm_er
     if (!pools) return sm_fail_memory(err);
     sm_status status = find_pools(q, pools, &none);
     if (status > SM_NEGATIVE) *err = none;
-    const double least = WORTH_OFFERING * tokens_at_random(f);
+    const double least = WORTH_OFFERING * sm_serve_fleet_tokens(f);
     if (!status && pools->requests_per_s * q->job.output > least * pools->chips) a->pools = pools;
     return status > SM_NEGATIVE ? status : SM_OK;
 }
@@ -293,7 +289,8 @@ static sm_status offer_fewer(const sm_serve_asked *q, sm_serving_found *a, sm_er
     sm_status status = sm_serve_fleet(&job, q->in.calibration, &q->search, NULL, 0.0, f, &none);
     if (status > SM_NEGATIVE) *err = none;
     if (status > SM_NEGATIVE) return status;
-    if (!status && tokens_at_random(f) > WORTH_OFFERING * tokens_at_random(a->fleet)) a->fewer = f;
+    if (!status && sm_serve_fleet_tokens(f) > WORTH_OFFERING * sm_serve_fleet_tokens(a->fleet))
+        a->fewer = f;
     return SM_OK;
 }
 

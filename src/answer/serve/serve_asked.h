@@ -68,6 +68,13 @@ static inline bool sm_serve_fleet_misses(const sm_serving_found *a) {
     return (o->tpot_s > 0.0 && a->fleet->tpot_p90_s > o->tpot_s) ||
            (o->ttft_s > 0.0 && a->fleet->ttft_p90_s > o->ttft_s);
 }
+/* Tokens a second and chip, and dollars per million of them, at the rate that it is loaded to. */
+static inline double sm_serve_fleet_tokens(const sm_fleet *f) {
+    return f->utilisation * f->point.tokens_per_s_per_chip;
+}
+static inline double sm_serve_fleet_cost(const sm_fleet *f) {
+    return f->point.usd_per_million_tokens / f->utilisation;
+}
 void sm_serve_fleet_data(sm_report *r, sm_data *object, const sm_serve_asked *q, const sm_fleet *f);
 
 /* The evidence nearest to a point. */

@@ -44,7 +44,7 @@ static sm_compared point_row(sm_report *r, const char *name, const sm_serving_fo
 static sm_compared fleet_row(sm_report *r, const char *name, const sm_serving_found *a) {
     const sm_serve_asked *q = a->q;
     const sm_fleet *f = a->fleet;
-    const double per_token = f->point.usd_per_million_tokens / f->utilisation;
+    const double per_token = sm_serve_fleet_cost(f);
     return (sm_compared){.name = name,
                          .plan = sm_serve_typed_plan(r, q, &q->job.dtypes, &f->point.plan),
                          .cells = {name, sm_show_exact(r, f->replicas), sm_show_exact(r, f->chips),

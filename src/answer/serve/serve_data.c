@@ -141,9 +141,8 @@ void sm_serve_fleet_data(sm_report *r, sm_data *object, const sm_serve_asked *q,
            asked > 0.0 ? asked : f->utilisation * f->requests_per_s_per_replica, f->replicas,
            f->chips, positive(f->usd_per_hour), f->utilisation, f->requests_per_s_per_replica,
            f->ttft_s, f->tpot_s, f->ttft_p90_s, f->tpot_p90_s, f->running);
-    sm_put(r, object, "tokens_per_s_per_chip|usd_per_million_tokens",
-           f->utilisation * f->point.tokens_per_s_per_chip,
-           positive(f->point.usd_per_million_tokens / f->utilisation));
+    sm_put(r, object, "tokens_per_s_per_chip|usd_per_million_tokens", sm_serve_fleet_tokens(f),
+           positive(sm_serve_fleet_cost(f)));
 }
 
 void sm_serve_data(sm_report *r, const sm_serving_found *a) {

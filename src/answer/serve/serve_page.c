@@ -344,10 +344,9 @@ static void fewer_line(sm_report *r, const sm_serving_found *a) {
     sm_report_text(r,
                    "Steps of at most %d tokens of prompts (--engine budget_tokens=%d) would do %s "
                    "tokens/s per chip%s: %s per token, first token after %s: %s",
-                   SM_FEWER_TOKENS, SM_FEWER_TOKENS,
-                   sm_show_number(r, f->utilisation * f->point.tokens_per_s_per_chip),
-                   price_words(r, f->point.usd_per_million_tokens / f->utilisation),
-                   sm_show_seconds(r, f->tpot_s), sm_show_seconds(r, f->ttft_s),
+                   SM_FEWER_TOKENS, SM_FEWER_TOKENS, sm_show_number(r, sm_serve_fleet_tokens(f)),
+                   price_words(r, sm_serve_fleet_cost(f)), sm_show_seconds(r, f->tpot_s),
+                   sm_show_seconds(r, f->ttft_s),
                    sm_serve_plan_words(r, a->q->in.system, &f->point.plan));
 }
 
@@ -385,9 +384,8 @@ static void fleet_page(sm_report *r, const sm_serving_found *a) {
             sm_show_seconds(r, f->tpot_p90_s), sm_show_seconds(r, f->ttft_p90_s),
             sm_serve_plan_words(r, a->q->in.system, &f->point.plan));
     if (asked <= 0.0 && f->utilisation > 0.0)
-        sm_report_text(r, "%s tokens/s per chip%s.",
-                       sm_show_number(r, f->utilisation * f->point.tokens_per_s_per_chip),
-                       price_words(r, f->point.usd_per_million_tokens / f->utilisation));
+        sm_report_text(r, "%s tokens/s per chip%s.", sm_show_number(r, sm_serve_fleet_tokens(f)),
+                       price_words(r, sm_serve_fleet_cost(f)));
     if (sm_serve_fleet_misses(a))
         sm_report_text(r, "Requests that come at random keep it from the limits, with more "
                           "replicas too.");
