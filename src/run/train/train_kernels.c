@@ -1,13 +1,13 @@
 /* The ops of the program on local blocks, forward and backward: a kernel for each operator that a
  * line may be. Matrix products are einsums of BLAS. */
-#include <cblas.h>
-
 #include "train_parts.h"
 
 /* ---- matrix products ---- */
 
 static void scale(sm_local_block *b, double by) {
-    if (by != 1) cblas_sscal((int)sm_local_block_count(b), (float)by, b->data, 1);
+    float *x = b->data;
+    size_t n = sm_local_block_count(b);
+    for (size_t i = 0; by != 1 && i < n; i++) x[i] *= (float)by;
 }
 
 /* Some models multiply the logits; the product and both of its gradients are linear. */
