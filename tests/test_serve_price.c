@@ -414,33 +414,6 @@ static void one_sequence_does_not_spread_over_data(void **state) {
     sm_serve_free(serve);
 }
 
-/* The encoder of a request runs once, over positions of its own, and never between its tokens. */
-static void an_encoder_runs_as_a_request_begins(void **state) {
-    serve_case c;
-    sm_serve_point p[2];
-    serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
-    for (int i = 0; i < 2; i++) {
-        char config[512];
-        snprintf(config, sizeof config,
-                 "{\"model_type\": \"t5\", \"d_model\": 1024, \"d_kv\": 64, \"d_ff\": 2816, "
-                 "\"num_heads\": 16, \"num_layers\": 24, \"num_decoder_layers\": 24, "
-                 "\"vocab_size\": 32128, \"feed_forward_proj\": \"gated-gelu\", "
-                 "\"relative_attention_num_buckets\": 32, \"tie_word_embeddings\": false, "
-                 "\"source\": %d}",
-                 512 << i);
-        c.model = model_of("t5", config);
-        sm_serve *serve = serve_case_new(&c);
-        p[i] = serve_point(serve, "tensor=1", 8);
-        sm_serve_free(serve);
-    }
-    double layer = 24 * 2 * (4.0 * 1024 * 1024 + 3.0 * 1024 * 2816); /* FLOPs of a position */
-    double more = p[1].prefill.flops - p[0].prefill.flops;
-    assert_true(more > 512 * layer && more < 1.3 * 512 * layer + 512 * 4e6 * 24);
-    close_to(p[1].decode.bound_weights_s, p[0].decode.bound_weights_s, 1e-12);
-    assert_true(p[1].decode.flops < 1.2 * p[0].decode.flops); /* longer cross attention alone */
-    assert_true(p[0].prefill.expected_s < 0.1 && p[0].decode.expected_s < 0.01);
-}
-
 /* E (1 - (1 - k/E)^n) experts are read: with one token k of them. */
 static void experts_read_follow_the_batch(void **state) {
     serve_case c;
@@ -756,7 +729,6 @@ int main(void) {
         cmocka_unit_test(experts_serve_all_chips),
         cmocka_unit_test(one_sequence_does_not_spread_over_data),
         cmocka_unit_test(experts_read_follow_the_batch),
-        cmocka_unit_test(an_encoder_runs_as_a_request_begins),
         cmocka_unit_test(imbalance_costs),
         cmocka_unit_test(latent_caches_are_small),
         cmocka_unit_test(windows_bound_the_cache),
