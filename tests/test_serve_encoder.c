@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include "scalemodel/load.h"
+#include "scalemodel/simulate.h"
 #include "serve_cases.h"
 
 static void close_to(double value, double expected, double part) {
@@ -80,10 +81,40 @@ static void an_encoder_runs_as_a_request_begins(void **state) {
     assert_true(p[0].prefill.expected_s < 0.1 && p[0].decode.expected_s < 0.01);
 }
 
+/* A prompt in two chunks has its source read with the first. */
+static void an_encoder_reads_with_the_first_chunk(void **state) {
+    serve_case c;
+    sm_error err = {0};
+    sm_arena *arena = sm_arena_new();
+    sm_engine engine;
+    const sm_plan plan = serve_plan("tensor=1");
+    const sm_sequence_step first = {64, 0}, second = {64, 64};
+    double of_first[2], of_second[2], of_three;
+    serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
+    for (int i = 0; i < 2; i++) {
+        t5_with(&c, 1024 << i);
+        sm_serve *serve = serve_case_new(&c);
+        const sm_engine_use use = {.mean_tokens = 2048, .step_tokens = 8192};
+        assert_int_equal(sm_serve_engine(serve, &plan, &use, arena, &engine, &err), SM_OK);
+        sm_serve_step_time(&engine, &first, 1, &of_first[i], &err);
+        sm_serve_step_time(&engine, &second, 1, &of_second[i], &err);
+        const sm_sequence_step three[] = {first, first, first};
+        sm_serve_step_time(&engine, three, 3, &of_three, &err);
+        sm_serve_free(serve);
+    }
+    const double reading = of_first[1] - of_second[1];
+    assert_true(reading > of_second[1]);                       /* 2048 positions and 64 tokens */
+    assert_true(reading > 1.8 * (of_first[0] - of_second[0])); /* work grows with the source */
+    assert_true(of_second[1] < 1.5 * of_second[0]);            /* longer cross attention alone */
+    assert_true(of_three > of_first[1] + 1.4 * reading);
+    sm_arena_free(arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_encoder_runs_as_a_request_begins),
         cmocka_unit_test(an_encoder_moves_its_positions_once),
+        cmocka_unit_test(an_encoder_reads_with_the_first_chunk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

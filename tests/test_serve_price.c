@@ -164,7 +164,7 @@ static void prefill_flops_are_the_models(void **state) {
         serve_case c;
         sm_error err = {0};
         sm_step_price p;
-        sm_step_batch batch = {1, {{4, 2048, 0}}, 0}; /* a chunk that samples nothing */
+        sm_step_batch batch = {1, {{4, 2048, 0}}, 0, 0}; /* a chunk that samples nothing */
         serve_case_fill(&c, names[i], "h200-sxm:1");
         sm_serve *serve = serve_case_new(&c);
         sm_plan plan = serve_plan("");
@@ -516,8 +516,8 @@ static void groups_share_the_matmuls(void **state) {
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
     sm_serve *serve = serve_case_new(&c);
     sm_plan plan = serve_plan("tensor=1");
-    sm_step_batch decode = {1, {{32, 1, 2048}}, 32}, chunk = {1, {{1, 512, 0}}, 1};
-    sm_step_batch both = {2, {{32, 1, 2048}, {1, 512, 0}}, 33};
+    sm_step_batch decode = {1, {{32, 1, 2048}}, 32, 0}, chunk = {1, {{1, 512, 0}}, 1, 0};
+    sm_step_batch both = {2, {{32, 1, 2048}, {1, 512, 0}}, 33, 0};
     sm_step_price d, p, x;
     assert_int_equal(sm_serve_step(serve, &plan, &decode, &d, &err), SM_OK);
     assert_int_equal(sm_serve_step(serve, &plan, &chunk, &p, &err), SM_OK);
@@ -538,8 +538,8 @@ static void mixed_latent_steps_expand_prompts(void **state) {
     serve_case_fill(&c, "deepseek-v3", "h800-sxm:32");
     sm_serve *serve = serve_case_new(&c);
     sm_plan plan = serve_plan("expert=32");
-    sm_step_batch decode = {1, {{512, 1, 2048}}, 512}, chunk = {1, {{32, 4096, 0}}, 32};
-    sm_step_batch both = {2, {{512, 1, 2048}, {32, 4096, 0}}, 544};
+    sm_step_batch decode = {1, {{512, 1, 2048}}, 512, 0}, chunk = {1, {{32, 4096, 0}}, 32, 0};
+    sm_step_batch both = {2, {{512, 1, 2048}, {32, 4096, 0}}, 544, 0};
     sm_step_price d, p, x;
     assert_int_equal(sm_serve_step(serve, &plan, &decode, &d, &err), SM_OK);
     assert_int_equal(sm_serve_step(serve, &plan, &chunk, &p, &err), SM_OK);
@@ -700,7 +700,7 @@ static void hostile_steps_are_refused(void **state) {
     for (size_t i = 0; i < 7 * 7 * 7; i++) {
         sm_error err = {0};
         sm_step_price p;
-        sm_step_batch b = {1, {{odd[i % 7], odd[i / 7 % 7], odd[i / 49]}}, 1};
+        sm_step_batch b = {1, {{odd[i % 7], odd[i / 7 % 7], odd[i / 49]}}, 1, 0};
         sm_status s = sm_serve_step(serve, &plan, &b, &p, &err);
         if (s == SM_OK) assert_true(isfinite(p.expected_s) && p.expected_s > 0);
         else assert_true(s == SM_BAD_INPUT && err.sentence[0]);

@@ -73,6 +73,13 @@ static sm_status build_piece(sm_serve *s, variant *v, int index, sm_error *err) 
     return status;
 }
 
+bool has_encoder(const variant *v) {
+    for (int i = 0; v && i < v->pieces; i++)
+        for (int k = 0; k < v->piece[i].ops; k++)
+            if (is_encoding(&v->piece[i].op[k])) return true;
+    return false;
+}
+
 const variant *variant_of(sm_serve *s, const sm_plan *plan, bool decode, sm_error *err) {
     uint64_t code;
     int at = 0;

@@ -438,5 +438,6 @@ sm_status engine_steps(sm_serve *s, const sm_plan *plan, bool follows, sm_engine
 void engines_forget(sm_serve *s);
 /* ---- variants ---- */
 const variant *variant_of(sm_serve *s, const sm_plan *plan, bool decode, sm_error *err);
+bool has_encoder(const variant *v); /* which reads a source as a request begins; of NULL: none */
 /* Put another system under a job: what a search over slices does. Its calibration stays. */
 void serve_set_system(sm_serve *s, const sm_system *system);

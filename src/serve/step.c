@@ -343,6 +343,8 @@ static sm_status check_batch(const sm_step_batch *batch, sm_error *err) {
     }
     if (!counts_tokens(batch->sampled, 0))
         return sm_fail(err, SM_BAD_INPUT, "a step cannot sample %g tokens", batch->sampled);
+    if (!(batch->begun <= MOST))
+        return sm_fail(err, SM_BAD_INPUT, "%g sequences cannot begin in a step", batch->begun);
     return SM_OK;
 }
 
@@ -368,6 +370,7 @@ void step_resize(step *x, const sm_step_batch *batch) {
     x->tokens = (sm_program_extent){tokens * x->d.replicas, 1, 1};
     x->sequences = (sm_program_extent){sequences * x->d.replicas, 1, 1};
     x->routed = (sm_program_extent){routed, 1, 1};
+    if (batch->begun != 0) begun = larger(0, batch->begun) / x->d.replicas;
     x->begun = (sm_program_extent){begun * x->d.replicas, 1, 1};
     x->sampled = (sm_program_extent){drawn * x->d.replicas, 1, 1};
 }

@@ -97,7 +97,8 @@ static sm_status read_question(sm_serve_asked *q, sm_error *err) {
     if (in->chips_least > 0) q->search.chips_least = in->chips_least;
     if (in->chips_most > 0) q->search.chips_most = in->chips_most;
     if (in->top <= 0) q->in.top = USUAL_TOP;
-    sm_status status = read_plan(q, err);
+    sm_status status = sm_question_seen(in->model, "prompt", q->job.prompt, err);
+    if (!status) status = read_plan(q, err);
     /* Any degree given with a batch makes a whole plan: degrees not named are 1. */
     uint64_t degrees = (1ull << SM_PLAN_DEGREES) - 1;
     q->one = (in->batch > 0.0 || in->concurrency > 0.0) && (q->search.fixed.given & degrees) &&

@@ -242,16 +242,29 @@ static void turns_lines(sm_report *r, const sm_serve_detail *d) {
     if (d->advice[0]) sm_report_text(r, "What would help most: %s.", d->advice);
 }
 
+static void encoder_line(sm_report *r, const sm_serving_found *a) {
+    const int positions = a->detail ? a->detail->encoder_positions : 0;
+    double tokens;
+    const double pictures = sm_question_pictures(a->q->job.model, &tokens);
+    if (positions == 0) return;
+    if (pictures > 0)
+        sm_report_text(r,
+                       "Each request has %.0f picture%s of %d patches, which the tower reads as it "
+                       "begins: %.0f tokens of the prompt.",
+                       pictures, pictures == 1 ? "" : "s", positions, tokens);
+    else
+        sm_report_text(r,
+                       "Its encoder reads %d positions of each request as it begins; prompt and "
+                       "output are the decoder's.",
+                       positions);
+}
+
 static void best_page(sm_report *r, const sm_serving_found *a) {
     if (!a->q->one) sm_report_heading(r, "Most tokens per chip");
     plan_line(r, a);
     speed_lines(r, a);
     if (a->reason) sm_report_text(r, "%s", sm_serve_reason(r, a));
-    if (a->detail && a->detail->encoder_positions > 0)
-        sm_report_text(r,
-                       "Its encoder reads %d positions of each request as it begins; prompt and "
-                       "output are the decoder's.",
-                       a->detail->encoder_positions);
+    encoder_line(r, a);
     bool scans = a->best->decode.breakdown_s.scans > 0;
     sm_table *t = sm_page_table(r, "Where the time goes",
                                 sm_textf(r, "<step|%s>{s}bound|>{s}expected|" STEP_HEADS,
