@@ -83,10 +83,7 @@ static void put_step(sm_report *r, sm_data *steps, const question *q, const sm_a
     sm_data *object = sm_put_object(r, steps, NULL);
     sm_mesh mesh;
     sm_lowering_mesh(&a->lowering, &q->m.mesh, &mesh);
-    const char *op = step->kind == SM_STEP_EINSUM  ? "einsum"
-                     : step->kind == SM_STEP_SLICE ? "slice"
-                                                   : sm_collective_name(step->op);
-    sm_put(r, object, "op", op);
+    sm_put(r, object, "op", sm_step_op(step));
     if (step->kind != SM_STEP_EINSUM) {
         sm_put(r, object, "array|axes", sm_array_words(r, &q->einsum, step->array),
                sm_axes_words(r, &mesh, step->axes));
