@@ -89,7 +89,8 @@ static void list_rows(sm_report *r, const chain_asked *q, const listed *l) {
                  "%s|flops_per_chip|peak_bytes_per_chip|lower_s>{s}lower|expected_s>{s}expected|"
                  "upper_s>{s}upper|>{B}memory|>{n}FLOPs|<%s",
                  what, what));
-    int shown = q->top > 0 ? q->top : SHOWN, most = q->top > 0 && q->top < l->n ? q->top : l->n;
+    int shown = q->in->top > 0 ? q->in->top : SHOWN,
+        most = q->in->top > 0 && q->in->top < l->n ? q->in->top : l->n;
     for (int i = 0; i < most; i++) {
         const sm_chain_plan *plan = &l->plan[i];
         const char *is = l->shape
@@ -145,7 +146,7 @@ static void show(sm_report *r, const chain_asked *q, const sm_chain_plan *best) 
         sm_padding_page(r, &best->step[i].einsum, &q->m->mesh, &best->step[i].way.lowering, &told);
     const lowering_totals totals = totals_of(best);
     lowering_total_rows(r, &totals);
-    if (q->explain) explain(r, q, best);
+    if (q->in->explain) explain(r, q, best);
 }
 
 /* Orders of one product; of a chain the shardings of what is made and left open. */
@@ -179,8 +180,9 @@ static sm_status show_lists(sm_report *r, const chain_asked *q, const sm_chain_i
 }
 
 static sm_status answer_on(const chain_asked *q, const sm_mesh *mesh, sm_report *r, sm_error *err) {
-    const sm_chain_input input = {&q->m->system,  mesh,       &q->m->placement,
-                                  q->calibration, q->compute, q->chain};
+    const sm_calibration *c = q->in->calibration;
+    if (!c) c = sm_calibration_of_operations(&q->m->system.chip);
+    const sm_chain_input input = {&q->m->system, mesh, &q->m->placement, c, q->compute, q->chain};
     sm_chain_plan best;
     sm_error none = {.status = SM_OK};
     sm_status status = sm_chain_best(&input, r->arena, &best, &none);

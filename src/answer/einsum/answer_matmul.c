@@ -179,13 +179,7 @@ static sm_status answer_of_many(const asked *q, sm_report *r, sm_error *err) {
     if (!chain) return sm_fail_memory(err);
     sm_chain_of_einsum(&q->einsum, chain);
     sm_einsum_format(&q->einsum, &q->m.mesh, text, sizeof text);
-    const chain_asked many = {.m = &q->m,
-                              .chain = chain,
-                              .calibration = q->in.calibration,
-                              .compute = q->compute,
-                              .text = sm_textf(r, "%s", text),
-                              .top = q->in.top,
-                              .explain = q->in.explain};
+    const chain_asked many = {&q->in, &q->m, chain, q->compute, sm_textf(r, "%s", text)};
     return chain_answer(&many, r, err);
 }
 
@@ -202,15 +196,9 @@ static sm_status answer_lines(const sm_matmul_question *in, sm_report *r, sm_err
     for (int a = 0; a < chain->arrays; a++)
         if (chain->array[a].line < 0 && chain->array[a].array.dtype != SM_INT32)
             type[n++] = chain->array[a].array.dtype;
-    const chain_asked lines = {.m = &m,
-                               .chain = chain,
-                               .calibration = in->calibration
-                                                  ? in->calibration
-                                                  : sm_calibration_of_operations(&m.system.chip),
-                               .compute = in->compute ? *in->compute : sm_compute_dtype(type, n),
-                               .text = sm_textf(r, "%.*s", (int)in->einsum.length, in->einsum.text),
-                               .top = in->top,
-                               .explain = in->explain};
+    const sm_dtype compute = in->compute ? *in->compute : sm_compute_dtype(type, n);
+    const char *text = sm_textf(r, "%.*s", (int)in->einsum.length, in->einsum.text);
+    const chain_asked lines = {in, &m, chain, compute, text};
     sm_put(r, r->data, "command", "matmul");
     return chain_answer(&lines, r, err);
 }

@@ -1,6 +1,7 @@
 /* lowering_rows: a step of a lowering as data, as a row, as a derivation. Private to
  * src/answer/einsum. */
 #pragma once
+#include "scalemodel/answer.h"
 #include "scalemodel/answer_words.h"
 
 typedef struct lowering_shown {
@@ -30,13 +31,11 @@ void lowering_put_totals(sm_report *r, sm_data *object, const lowering_totals *t
 /* The best plan of a chain of einsums, told as matmul tells one. Private to
  * src/answer/einsum. */
 typedef struct chain_asked {
+    const sm_matmul_question *in; /* top 0: 8 rows of a list on the page, all in the data */
     const sm_placed_mesh *m;
     const sm_chain *chain;
-    const sm_calibration *calibration;
     sm_dtype compute;
     const char *text; /* as it was asked */
-    int top;          /* rows of a list; 0: 8 on the page, all in the data */
-    bool explain;
 } chain_asked;
 /* SM_NEGATIVE when no assignment of the axes divides the sizes. */
 sm_status chain_answer(const chain_asked *q, sm_report *r, sm_error *err);
