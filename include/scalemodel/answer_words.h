@@ -86,6 +86,8 @@ double sm_padding_of(const sm_einsum *einsum, const sm_mesh *mesh, const sm_lowe
  * each chip sums its part of J: partial sums; reduce-scatter of C onto K." */
 const char *sm_axis_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
                           const sm_lowering *lowering, int axis);
+/* What a step does: "all-gather", "einsum", "slice". */
+const char *sm_step_op(const sm_step *step);
 /* One step as text: "all-gather B over X", "einsum", "reduce-scatter C over X onto K". */
 const char *sm_step_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
                           const sm_lowering *lowering, int step);

@@ -11,33 +11,25 @@ typedef struct asked_plan {
     const char *reason; /* why it cannot be, NULL when it can */
 } asked_plan;
 
-/* A key in the data; its value, "" where the system has no such thing (dims of switches). */
-static const char *put_key(sm_report *r, const asked_plan *q, sm_plan_key key, sm_data *list) {
-    const sm_plan_key_row *row = sm_plan_key_row_of(key);
-    const sm_system *system = q->in.system;
-    char value[VALUE_ROOM], values[VALUE_ROOM];
-    sm_plan_key_print(&q->plan, key, system ? system->torus_dims : 3, value, sizeof value);
-    sm_put(r, sm_put_object(r, list, NULL), "key|given|value|values|meaning|shards", row->name,
-           sm_plan_given(&q->plan, key), sm_textf(r, "%s", value),
-           sm_textf(r, "%s", sm_plan_key_values(key, values, sizeof values)), row->meaning,
-           row->shards);
-    return sm_textf(r, "%s", value);
-}
-
 /* The keys that such a plan has: those given in a table, the others in a sentence. */
 static void keys(sm_report *r, const asked_plan *q) {
-    sm_data *list = sm_put_array(r, r->data, "keys");
-    sm_table *table = sm_page_table(r, NULL, "<key|<value|<means");
+    const sm_listing list = sm_page_list(r, r->data, "keys", NULL,
+                                         "key<key|given|value<value|values|meaning|shards|<means");
+    const sm_system *system = q->in.system;
     const char *left_out = "";
-    for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
-        const sm_plan_key_row *row = sm_plan_key_row_of((sm_plan_key)key);
+    for (int k = 0; k < SM_PLAN_KEY_COUNT; k++) {
+        const sm_plan_key key = (sm_plan_key)k;
+        const sm_plan_key_row *row = sm_plan_key_row_of(key);
+        const bool given = sm_plan_given(&q->plan, key);
+        char value[VALUE_ROOM], values[VALUE_ROOM];
         if (!(row->uses >> q->plan.use & 1)) continue;
-        const char *value = put_key(r, q, (sm_plan_key)key, list);
-        if (sm_plan_given(&q->plan, (sm_plan_key)key))
-            sm_page_row(r, table, row->name, value,
-                        sm_textf(r, "%s%s%s", row->meaning, row->shards[0] ? "; shards: " : "",
-                                 row->shards));
-        else if (value[0])
+        /* "" where the system has no such thing (dims of switches) */
+        sm_plan_key_print(&q->plan, key, system ? system->torus_dims : 3, value, sizeof value);
+        sm_list_row(
+            &list, given, row->name, given, value, sm_plan_key_values(key, values, sizeof values),
+            row->meaning, row->shards,
+            sm_textf(r, "%s%s%s", row->meaning, row->shards[0] ? "; shards: " : "", row->shards));
+        if (!given && value[0])
             left_out =
                 sm_textf(r, "%s%s%s=%s", left_out, left_out[0] ? ", " : "", row->name, value);
     }

@@ -173,6 +173,19 @@ static void add_in_network(sm_curve *curve, const sm_group_links *links, const c
     sm_curve_add(curve, links, name, latency, busy, 0.0);
 }
 
+/* Libraries have no tree of broadcasts between nodes: one ring through all. */
+static void by_chain(sm_algorithm *a, const sm_group_links *links) {
+    double steps = 0.0, hops_s = 0.0;
+    for (int i = 0; i < links->switch_parts; i++) {
+        const sm_switch_part *w = &links->sw[i];
+        double parts = links->n / (w->members_below * w->n);
+        double passed = parts * (w->scale_up ? sm_library_steps(w->n) : w->n - 1.0);
+        steps += passed;
+        hops_s += passed * w->hop_s;
+    }
+    sm_algorithm_by_library(a, links, steps, hops_s, 1.0);
+}
+
 /* Pipelined broadcast. Torus: along one dimension after the other, half of V each way round a ring.
  * Switches: a chain through all children in order, so that each link carries V once in and once out
  * per group. */
@@ -193,7 +206,7 @@ void sm_curve_broadcast(sm_curve *curve, const sm_group_links *links, const char
     curve->ideal_s_per_byte = least;
     sm_algorithm *chain =
         sm_curve_add(curve, links, "pipelined chain", chain_latency_s(links), busy, 0.0);
-    sm_algorithm_by_ring(chain, links, 1.0);
+    by_chain(chain, links);
     add_in_network(curve, links, by_switches, busy);
     sm_curve_add_book(curve, links, chain_latency_s(links), busy);
 }

@@ -151,18 +151,6 @@ void sm_algorithm_by_library(sm_algorithm *a, const sm_group_links *links, doubl
     a->fill_s = sm_fill_s(links);
 }
 
-void sm_algorithm_by_ring(sm_algorithm *a, const sm_group_links *links, double excess) {
-    double steps = 0.0, hops_s = 0.0;
-    for (int i = 0; i < links->switch_parts; i++) {
-        const sm_switch_part *w = &links->sw[i];
-        double parts = links->n / (w->members_below * w->n);
-        double passed = parts * (w->scale_up ? sm_library_steps(w->n) : w->n - 1.0);
-        steps += passed;
-        hops_s += passed * w->hop_s;
-    }
-    sm_algorithm_by_library(a, links, steps, hops_s, excess);
-}
-
 void sm_curve_add_book(sm_curve *curve, const sm_group_links *links, double latency_s,
                        const double *busy) {
     sm_algorithm *a = sm_curve_add(curve, links, "book", latency_s, busy, 0.0);

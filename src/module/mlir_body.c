@@ -4,7 +4,6 @@
 
 #include "mlir_reader.h"
 
-/* The word that is next, without taking it. */
 bool mlir_next_is(mlir_reader *m, const char *word) {
     hlo_reader *r = m->r;
     hlo_next(r);
@@ -209,8 +208,6 @@ bool mlir_read_operand_list(mlir_reader *m, hlo_list *out) {
     return !m->r->status;
 }
 
-/* A value in another sharding, or across the border of what the program divides
- * itself. */
 int mlir_resharded(mlir_reader *m, int value, const char *target, const sm_module_shape *shape,
                    const sm_module_sharding *sharding) {
     sm_instruction it = mlir_blank(SM_OPCODE_CUSTOM_CALL, shape);

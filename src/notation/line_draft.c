@@ -35,8 +35,6 @@ static sm_status add_term(line_maker *m, draft *d, sm_term term) {
 
 /* ---- names of operators and texts ---- */
 
-/* The text or operator that a name stands for in a text: an option, what the family binds, a text,
- * an operator. */
 sm_status line_resolve(const line_maker *m, const line_call *c, const tree *t, callee *out) {
     const value *v = line_option_of(c, t->name);
     if (!v) v = line_binding(m, c->label, t->name);
@@ -280,7 +278,6 @@ static sm_status fail_shape(line_maker *m, const draft *d, const tree *t, const 
                       line_shown(m, t->name, rank, before->dim, room, sizeof room));
 }
 
-/* The shape of a target: as written, as before, or as it follows from the value. */
 sm_status line_target_shape(line_maker *m, draft *d, const tree *t, const shape *follows,
                             shape *out) {
     const line_name *before = line_find_name(d->call, t->name);
@@ -486,7 +483,6 @@ static sm_status make_expression(line_maker *m, draft *d, const tree *t, const c
     return SM_OK;
 }
 
-/* A line of its own for a value. */
 sm_status line_draft_make(line_maker *m, draft *d, const tree *t, const char *base, int *array) {
     int op = 0;
     if (t->kind == TREE_PRODUCT) return make_product(m, d, t, base, array);

@@ -123,7 +123,6 @@ void route_put(sm_layout *l, int axis, int dim, int place) {
     l->place[axis] = (int8_t)(dim >= 0 ? place : -1);
 }
 
-/* Make an axis the minor one of a dimension; the set of axes that it then has. */
 unsigned route_put_last(const sm_journey *j, sm_layout *l, int axis, int dim) {
     unsigned set = 1u << axis;
     int place = 0;
@@ -194,7 +193,6 @@ static bool ends_blocks(const sm_journey *j, const lists *l, int dim, int kept) 
     return sm_cut(j->size[dim], outer) == joined * sm_cut(j->size[dim], outer * joined);
 }
 
-/* Do dimensions that lose axes, or get some, have blocks within blocks? */
 bool route_nests(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
     lists before, after;
     if (!j->joined || !j->uneven) return true;
@@ -286,7 +284,6 @@ static bool continues(const sm_journey *j, const sm_route *r, sm_move move,
     return gaining(j, n > 1 ? &r->after[n - 2] : &j->from, last) == gaining(j, last, after);
 }
 
-/* False when the route is longer than any has to be. */
 bool route_add_move(const sm_journey *j, sm_route *r, sm_move move, const sm_layout *after) {
     int at = r->moves;
     if (continues(j, r, move, after)) at--;

@@ -40,5 +40,5 @@ op_work trace_op_work(const char *op, const char *shapes, const char *types, con
 const char *trace_shapes_text(const char *shapes, sm_arena *arena);
 /* Bytes of an element as frameworks call its type; 0: not known. */
 double trace_element_bytes(const char *type, sm_dtype *dtype);
-/* The product of the i-th shape of the list; 0: it has none. */
-double trace_elements(const char *shapes, int i);
+/* The product of the first shape of the list; 0: it has none. */
+double trace_elements(const char *shapes);

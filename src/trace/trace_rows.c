@@ -203,7 +203,7 @@ static sm_comm_row comm_of(const sm_trace *t, const sm_trace_event *e) {
     if (!mark || mark->shapes < 0 || mark->types < 0) return row;
     const char *type = strchr(t->name[mark->types], '"');
     element = trace_element_bytes(type ? type + 1 : "", &ignored);
-    set_bytes(&row, trace_elements(t->name[mark->shapes], 0), NAN, element);
+    set_bytes(&row, trace_elements(t->name[mark->shapes]), NAN, element);
     return row;
 }
 

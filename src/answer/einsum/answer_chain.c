@@ -42,6 +42,20 @@ static bool has_orders(const chain_asked *q) {
 
 /* ---- data ---- */
 
+static lowering_totals totals_of(const sm_chain_plan *p) {
+    return (lowering_totals){p->flops_per_chip,
+                             NAN,
+                             p->peak_bytes,
+                             p->math_s,
+                             p->memory_s,
+                             p->network_s,
+                             p->lower_s,
+                             p->expected_s,
+                             p->upper_s,
+                             "of products",
+                             "one product after the other"};
+}
+
 static void put_plan(sm_report *r, sm_data *object, const chain_asked *q,
                      const sm_chain_plan *plan) {
     sm_put(r, object, "output", outputs_of(r, q, plan));
@@ -57,10 +71,8 @@ static void put_plan(sm_report *r, sm_data *object, const chain_asked *q,
         sm_put(r, product, "time_s", step->way.cost.expected_s);
     }
     sm_put(r, object, "flops_per_chip|peak_bytes_per_chip", plan->flops_per_chip, plan->peak_bytes);
-    sm_put(r, sm_put_object(r, object, "time_s"), "math|memory|network|lower|expected|upper",
-           plan->math_s, plan->memory_s, plan->network_s, plan->lower_s, plan->expected_s,
-           plan->upper_s);
-    sm_put(r, object, "bound", lowering_bound(plan->math_s, plan->memory_s, plan->network_s));
+    const lowering_totals totals = totals_of(plan);
+    lowering_put_totals(r, object, &totals);
 }
 
 /* ---- the page ---- */
@@ -77,7 +89,8 @@ static void list_rows(sm_report *r, const chain_asked *q, const listed *l) {
                  "%s|flops_per_chip|peak_bytes_per_chip|lower_s>{s}lower|expected_s>{s}expected|"
                  "upper_s>{s}upper|>{B}memory|>{n}FLOPs|<%s",
                  what, what));
-    int shown = q->top > 0 ? q->top : SHOWN, most = q->top > 0 && q->top < l->n ? q->top : l->n;
+    int shown = q->in->top > 0 ? q->in->top : SHOWN,
+        most = q->in->top > 0 && q->in->top < l->n ? q->in->top : l->n;
     for (int i = 0; i < most; i++) {
         const sm_chain_plan *plan = &l->plan[i];
         const char *is = l->shape
@@ -131,19 +144,9 @@ static void show(sm_report *r, const chain_asked *q, const sm_chain_plan *best) 
     sm_padding_told told = {.n = 0};
     for (int i = 0; i < best->steps; i++)
         sm_padding_page(r, &best->step[i].einsum, &q->m->mesh, &best->step[i].way.lowering, &told);
-    const lowering_totals totals = {best->flops_per_chip,
-                                    NAN,
-                                    best->peak_bytes,
-                                    best->math_s,
-                                    best->memory_s,
-                                    best->network_s,
-                                    best->lower_s,
-                                    best->expected_s,
-                                    best->upper_s,
-                                    "of products",
-                                    "one product after the other"};
+    const lowering_totals totals = totals_of(best);
     lowering_total_rows(r, &totals);
-    if (q->explain) explain(r, q, best);
+    if (q->in->explain) explain(r, q, best);
 }
 
 /* Orders of one product; of a chain the shardings of what is made and left open. */
@@ -177,8 +180,9 @@ static sm_status show_lists(sm_report *r, const chain_asked *q, const sm_chain_i
 }
 
 static sm_status answer_on(const chain_asked *q, const sm_mesh *mesh, sm_report *r, sm_error *err) {
-    const sm_chain_input input = {&q->m->system,  mesh,       &q->m->placement,
-                                  q->calibration, q->compute, q->chain};
+    const sm_calibration *c = q->in->calibration;
+    if (!c) c = sm_calibration_of_operations(&q->m->system.chip);
+    const sm_chain_input input = {&q->m->system, mesh, &q->m->placement, c, q->compute, q->chain};
     sm_chain_plan best;
     sm_error none = {.status = SM_OK};
     sm_status status = sm_chain_best(&input, r->arena, &best, &none);

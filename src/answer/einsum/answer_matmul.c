@@ -39,6 +39,16 @@ static lowering_shown shown_of(const asked *q, const sm_alternative *a) {
     return (lowering_shown){&q->einsum, &q->m.mesh, a, "einsum"};
 }
 
+static lowering_totals totals_of(const sm_alternative *a) {
+    const sm_lowering *l = &a->lowering;
+    const sm_lowering_cost *c = &a->cost;
+    const char *as =
+        c->overlapped < 0 ? "the steps one after the other" : "one collective inside the einsum";
+    return (lowering_totals){
+        l->flops_per_chip, l->wire_bytes, l->peak_bytes, c->math_s, c->memory_s, c->network_s,
+        c->lower_s,        c->expected_s, c->upper_s,    "",        as};
+}
+
 static void put_alternative(sm_report *r, sm_data *object, const asked *q,
                             const sm_alternative *a) {
     const sm_lowering_cost *cost = &a->cost;
@@ -50,10 +60,8 @@ static void put_alternative(sm_report *r, sm_data *object, const asked *q,
            (bool)(cost->overlapped >= 0), a->lowering.flops_per_chip,
            sm_padding_of(&q->einsum, &q->m.mesh, &a->lowering), a->lowering.wire_bytes,
            a->lowering.peak_bytes);
-    sm_put(r, sm_put_object(r, object, "time_s"), "math|memory|network|lower|expected|upper",
-           cost->math_s, cost->memory_s, cost->network_s, cost->lower_s, cost->expected_s,
-           cost->upper_s);
-    sm_put(r, object, "bound", lowering_bound(cost->math_s, cost->memory_s, cost->network_s));
+    const lowering_totals totals = totals_of(a);
+    lowering_put_totals(r, object, &totals);
 }
 
 /* ---- the page ---- */
@@ -66,12 +74,9 @@ static void notation_rows(sm_report *r, const asked *q, const sm_alternative *be
     if (lowering->steps < 2 || (lowering->steps == 2 && !(lowering->wire_bytes > 0))) return;
     sm_table *table = sm_page_table(r, NULL, "<step|<in the notation");
     for (int s = 0; s < lowering->steps; s++) {
-        const sm_step *step = &lowering->step[s];
         if (lowering_is_idle(best, s)) continue;
-        const char *op = step->kind == SM_STEP_EINSUM  ? "einsum"
-                         : step->kind == SM_STEP_SLICE ? "slice"
-                                                       : sm_collective_name(step->op);
-        sm_page_row(r, table, op, sm_step_notation(r, &q->einsum, &q->m.mesh, lowering, s));
+        sm_page_row(r, table, sm_step_op(&lowering->step[s]),
+                    sm_step_notation(r, &q->einsum, &q->m.mesh, lowering, s));
     }
     if (lowering->parts == 0) return;
     sm_lowering_mesh(lowering, &q->m.mesh, &parts);
@@ -80,22 +85,10 @@ static void notation_rows(sm_report *r, const asked *q, const sm_alternative *be
 }
 
 static void total_rows(sm_report *r, const asked *q, const sm_alternative *a) {
-    const sm_lowering_cost *cost = &a->cost;
-    lowering_totals totals = {a->lowering.flops_per_chip,
-                              a->lowering.wire_bytes,
-                              a->lowering.peak_bytes,
-                              cost->math_s,
-                              cost->memory_s,
-                              cost->network_s,
-                              cost->lower_s,
-                              cost->expected_s,
-                              cost->upper_s,
-                              "",
-                              "the steps one after the other"};
+    lowering_totals totals = totals_of(a);
     double padding = sm_padding_of(&q->einsum, &q->m.mesh, &a->lowering);
     if (padding > 0 && totals.flops > 0)
         totals.flops_of = sm_textf(r, "%s of all chips' is padding", sm_show_percent(r, padding));
-    if (cost->overlapped >= 0) totals.expected_as = "one collective inside the einsum";
     lowering_total_rows(r, &totals);
 }
 
@@ -186,13 +179,7 @@ static sm_status answer_of_many(const asked *q, sm_report *r, sm_error *err) {
     if (!chain) return sm_fail_memory(err);
     sm_chain_of_einsum(&q->einsum, chain);
     sm_einsum_format(&q->einsum, &q->m.mesh, text, sizeof text);
-    const chain_asked many = {.m = &q->m,
-                              .chain = chain,
-                              .calibration = q->in.calibration,
-                              .compute = q->compute,
-                              .text = sm_textf(r, "%s", text),
-                              .top = q->in.top,
-                              .explain = q->in.explain};
+    const chain_asked many = {&q->in, &q->m, chain, q->compute, sm_textf(r, "%s", text)};
     return chain_answer(&many, r, err);
 }
 
@@ -209,15 +196,9 @@ static sm_status answer_lines(const sm_matmul_question *in, sm_report *r, sm_err
     for (int a = 0; a < chain->arrays; a++)
         if (chain->array[a].line < 0 && chain->array[a].array.dtype != SM_INT32)
             type[n++] = chain->array[a].array.dtype;
-    const chain_asked lines = {.m = &m,
-                               .chain = chain,
-                               .calibration = in->calibration
-                                                  ? in->calibration
-                                                  : sm_calibration_of_operations(&m.system.chip),
-                               .compute = in->compute ? *in->compute : sm_compute_dtype(type, n),
-                               .text = sm_textf(r, "%.*s", (int)in->einsum.length, in->einsum.text),
-                               .top = in->top,
-                               .explain = in->explain};
+    const sm_dtype compute = in->compute ? *in->compute : sm_compute_dtype(type, n);
+    const char *text = sm_textf(r, "%.*s", (int)in->einsum.length, in->einsum.text);
+    const chain_asked lines = {in, &m, chain, compute, text};
     sm_put(r, r->data, "command", "matmul");
     return chain_answer(&lines, r, err);
 }

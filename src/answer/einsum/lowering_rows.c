@@ -2,9 +2,16 @@
 #include "lowering_rows.h"
 #include <math.h>
 
-const char *lowering_bound(double math_s, double memory_s, double network_s) {
-    if (network_s >= math_s && network_s >= memory_s) return "network";
-    return math_s >= memory_s ? "compute" : "memory";
+/* The largest of the three. */
+static const char *bound_of(const lowering_totals *t) {
+    if (t->network_s >= t->math_s && t->network_s >= t->memory_s) return "network";
+    return t->math_s >= t->memory_s ? "compute" : "memory";
+}
+
+void lowering_put_totals(sm_report *r, sm_data *object, const lowering_totals *t) {
+    sm_put(r, sm_put_object(r, object, "time_s"), "math|memory|network|lower|expected|upper",
+           t->math_s, t->memory_s, t->network_s, t->lower_s, t->expected_s, t->upper_s);
+    sm_put(r, object, "bound", bound_of(t));
 }
 
 void lowering_total_rows(sm_report *r, const lowering_totals *t) {
@@ -24,7 +31,7 @@ void lowering_total_rows(sm_report *r, const lowering_totals *t) {
                 "nothing overlaps, with efficiency");
     sm_page_row(r, table, "peak memory", sm_show_bytes(r, t->peak_bytes),
                 "of the arrays alive at once");
-    sm_report_text(r, "Bound by %s.", lowering_bound(t->math_s, t->memory_s, t->network_s));
+    sm_report_text(r, "Bound by %s.", bound_of(t));
 }
 
 bool lowering_is_idle(const sm_alternative *way, int s) {
@@ -38,10 +45,7 @@ void lowering_put_step(sm_report *r, sm_data *steps, const lowering_shown *l, in
     sm_data *object = sm_put_object(r, steps, NULL);
     sm_mesh mesh;
     sm_lowering_mesh(&l->way->lowering, l->mesh, &mesh);
-    const char *op = step->kind == SM_STEP_EINSUM  ? "einsum"
-                     : step->kind == SM_STEP_SLICE ? "slice"
-                                                   : sm_collective_name(step->op);
-    sm_put(r, object, "op", op);
+    sm_put(r, object, "op", sm_step_op(step));
     if (step->kind == SM_STEP_EINSUM) {
         sm_put(r, object, "flops|bytes", step->flops, step->local_bytes);
     } else {

@@ -11,17 +11,21 @@ const char *sm_array_words(sm_report *r, const sm_einsum *einsum, int array) {
 
 /* ---- steps ---- */
 
+const char *sm_step_op(const sm_step *step) {
+    if (step->kind == SM_STEP_EINSUM) return "einsum";
+    return step->kind == SM_STEP_SLICE ? "slice" : sm_collective_name(step->op);
+}
+
 const char *sm_step_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
                           const sm_lowering *lowering, int number) {
     const sm_step *step = &lowering->step[number];
     sm_mesh parts;
-    if (step->kind == SM_STEP_EINSUM) return "einsum";
+    if (step->kind == SM_STEP_EINSUM) return sm_step_op(step);
     sm_lowering_mesh(lowering, mesh, &parts);
     const char *name = sm_array_words(r, einsum, step->array),
                *axes = sm_axes_words(r, &parts, step->axes);
     const char *onto = step->to >= 0 ? sm_textf(r, " onto %s", einsum->index[step->to].name) : "";
-    if (step->kind == SM_STEP_SLICE) return sm_textf(r, "slice %s over %s%s", name, axes, onto);
-    return sm_textf(r, "%s %s over %s%s", sm_collective_name(step->op), name, axes, onto);
+    return sm_textf(r, "%s %s over %s%s", sm_step_op(step), name, axes, onto);
 }
 
 const char *sm_lowering_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
@@ -152,8 +156,7 @@ static const char *einsum_action(sm_report *r, const sm_einsum *einsum, const sm
 static const char *step_action(sm_report *r, const sm_einsum *einsum, const sm_step *step) {
     const char *name = sm_array_words(r, einsum, step->array);
     const char *onto = step->to >= 0 ? sm_textf(r, " onto %s", einsum->index[step->to].name) : "";
-    const char *what = step->kind == SM_STEP_SLICE ? "slice" : sm_collective_name(step->op);
-    return sm_textf(r, "%s of %s%s", what, name, onto);
+    return sm_textf(r, "%s of %s%s", sm_step_op(step), name, onto);
 }
 
 const char *sm_axis_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,

@@ -7,7 +7,8 @@
 static double seconds_of(const sm_trace_step *step) { return (double)step->end_ps * 1e-12; }
 
 /* "void cutlass::Kernel<...>(...)" is cutlass::Kernel, "aten::mm" mm. */
-static const char *short_name(sm_report *r, const char *name, size_t width) {
+static const char *short_name(sm_report *r, const char *name) {
+    const size_t width = 22;
     if (!strncmp(name, "void ", 5)) name += 5;
     if (!strncmp(name, "aten::", 6)) name += 6;
     size_t n = strcspn(name, "<(");
@@ -166,11 +167,10 @@ static void kernels(sm_report *r, const sm_profile_ran *p, int top) {
         const char *rate = row->flops > 0 ? sm_show_count(r, row->flops / row->seconds) : "";
         const double lower_s = p->lower_s[i];
         const char *roofline = isnan(lower_s) ? "" : profile_share(r, lower_s, row->seconds);
-        sm_data *object =
-            sm_list_row(&list, shown, row->op, row->kernel, row->module, row->shapes,
-                        short_name(r, row->op, 22), cut(r, row->shapes, 18), row->count, row->calls,
-                        row->count / steps_of(b), time, row->seconds,
-                        profile_share(r, time, seconds_of(&b->mean)), row->flops, rate, roofline);
+        sm_data *object = sm_list_row(
+            &list, shown, row->op, row->kernel, row->module, row->shapes, short_name(r, row->op),
+            cut(r, row->shapes, 18), row->count, row->calls, row->count / steps_of(b), time,
+            row->seconds, profile_share(r, time, seconds_of(&b->mean)), row->flops, rate, roofline);
         sm_put(r, object, "bytes|lower_s", row->bytes, lower_s);
     }
 }

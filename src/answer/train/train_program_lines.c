@@ -25,7 +25,6 @@ static const char *letters_of(const sm_told *e, const sm_mention *m) {
     return text;
 }
 
-/* "q.2" as a name of Python. */
 const char *sm_told_variable(const sm_told *e, const char *name) {
     const char *text = "";
     for (; *name; name++) text = sm_textf(e->r, "%s%c", text, *name == '.' ? '_' : *name);
@@ -542,7 +541,6 @@ static void mark_inputs(sm_told *e) {
     e->moves = 0;
 }
 
-/* def layer(w, x, ids, targets): ... */
 sm_status sm_told_function(sm_told *e) {
     sm_status status = SM_OK;
     PUT(e, "\n\ndef %s(w, x, ids, targets, all):\n", sm_told_variable(e, e->lines->name));

@@ -70,7 +70,6 @@ bool cli_beside(const char *name, char path[CLI_PATH_ROOM]) {
     return true;
 }
 
-/* "matmul" of "run matmul": what is typed after the program. */
 const char *cli_verb_word(const cli_verb *verb) {
     const char *blank = strrchr(verb->about->name, ' ');
     return blank ? blank + 1 : verb->about->name;

@@ -69,16 +69,3 @@ void execution_row(sm_report *r, sm_table *table, const char *words, const sm_al
  * but with a probability below 2 n exp(-lambda^2 / 2) (Higham and Mary, "A New Approach to
  * Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41, 2019, theorem 2.4). */
 double execution_error_bound(const sm_einsum *einsum, sm_element element);
-
-/* What `run matmul` does with more than two operands, and with lines. */
-typedef struct run_chain_question {
-    const sm_placed_mesh *m;
-    sm_source text, dims;
-    const sm_einsum *einsum; /* NULL: the text is lines */
-    sm_dtype dtype;
-    sm_element element;
-    const sm_calibration *calibration;
-    const timing_values *timing;
-    int directions;
-} run_chain_question;
-sm_status run_chain(const cli_call *call, sm_report *r, const run_chain_question *q, sm_error *err);

@@ -615,10 +615,10 @@ static sm_status generate_rank(sm_communicator *world, void *context, sm_error *
     written w = {.text = NULL};
     double held;
     sm_status status = texts_new(g, &w, err);
-    if (!status) status = serving_model_open(world, &g->target, NULL, &target, err);
+    if (!status) status = serving_model_open(world, &g->target, &target, err);
     if (!status) status = sm_generator_weight_bytes(target, &held, err);
     if (!status && !world->rank) g->held = held;
-    if (!status && g->drafts) status = serving_model_open(world, &g->draft, NULL, &draft, err);
+    if (!status && g->drafts) status = serving_model_open(world, &g->draft, &draft, err);
     if (!status) status = write_texts(g, world, target, draft, &w, err);
     sm_generator_free(draft);
     sm_generator_free(target);

@@ -1,5 +1,6 @@
 /* run matmul: a sharded einsum on real ranks: equal to the unsharded product or not, bytes counted
- * and predicted, times measured and predicted. */
+ * and predicted, times measured and predicted; products of many operands and lines of products in
+ * the order and the shardings that `matmul` finds. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -83,10 +84,7 @@ static void put_step(sm_report *r, sm_data *steps, const question *q, const sm_a
     sm_data *object = sm_put_object(r, steps, NULL);
     sm_mesh mesh;
     sm_lowering_mesh(&a->lowering, &q->m.mesh, &mesh);
-    const char *op = step->kind == SM_STEP_EINSUM  ? "einsum"
-                     : step->kind == SM_STEP_SLICE ? "slice"
-                                                   : sm_collective_name(step->op);
-    sm_put(r, object, "op", op);
+    sm_put(r, object, "op", sm_step_op(step));
     if (step->kind != SM_STEP_EINSUM) {
         sm_put(r, object, "array|axes", sm_array_words(r, &q->einsum, step->array),
                sm_axes_words(r, &mesh, step->axes));
@@ -219,16 +217,24 @@ static sm_status record(sm_report *r, const question *q, const char *path, const
     return record_rows(r, path, row, job->n, err);
 }
 
+/* order: in which the products of many operands are made; NULL: there is but one. */
+static void show_head(sm_report *r, const question *q, const char *text, const char *order) {
+    sm_put(r, r->data, "command|einsum", "run matmul", text);
+    if (order) sm_put(r, r->data, "order", order);
+    sm_put(r, r->data, "backend|ranks|dtype", ranks_backend(), q->m.placement.used,
+           sm_dtype_name(q->dtype));
+    sm_placed_mesh_fields(r, &q->m);
+    sm_report_text(r, "%s in %s on %d ranks (%s), predicted for %s", text, sm_dtype_name(q->dtype),
+                   q->m.placement.used, ranks_backend(), q->m.system.text);
+    if (order) sm_report_text(r, "In the order %s.", order);
+}
+
 /* SM_NEGATIVE when any differs. */
 static sm_status show(sm_report *r, const question *q, const execution_job *job) {
     bool good = true;
     char text[512];
     sm_einsum_format(&q->einsum, &q->m.mesh, text, sizeof text);
-    sm_put(r, r->data, "command|einsum|backend|ranks|dtype", "run matmul", text, ranks_backend(),
-           q->m.placement.used, sm_dtype_name(q->dtype));
-    sm_placed_mesh_fields(r, &q->m);
-    sm_report_text(r, "%s in %s on %d ranks (%s), predicted for %s", text, sm_dtype_name(q->dtype),
-                   q->m.placement.used, ranks_backend(), q->m.system.text);
+    show_head(r, q, text, NULL);
     put_alternative(r, r->data, q, job, 0);
     sm_data *alternatives = job->n > 1 ? sm_put_array(r, r->data, "alternatives") : NULL;
     for (int i = 0; i < job->n; i++) {
@@ -243,17 +249,22 @@ static sm_status show(sm_report *r, const question *q, const execution_job *job)
     return good ? SM_OK : SM_NEGATIVE;
 }
 
+static execution_job job_of(const cli_call *call, const question *q) {
+    const run_matmul_values *o = call->values;
+    return (execution_job){.mesh = &q->m.mesh,
+                           .einsum = &q->einsum,
+                           .element = q->element,
+                           .warmups = (int)o->timing.warmups,
+                           .repeats = (int)o->timing.repeats,
+                           .directions = (int)o->directions};
+}
+
 static sm_status execute(const cli_call *call, sm_report *r, question *q, const sm_ranking *found,
                          sm_error *err) {
     const run_matmul_values *o = call->values;
-    execution_job job = {.mesh = &q->m.mesh,
-                         .einsum = &q->einsum,
-                         .element = q->element,
-                         .n = o->all ? found->n : 1,
-                         .alternative = found->kept + q->first,
-                         .warmups = (int)o->timing.warmups,
-                         .repeats = (int)o->timing.repeats,
-                         .directions = (int)o->directions};
+    execution_job job = job_of(call, q);
+    job.n = o->all ? found->n : 1;
+    job.alternative = found->kept + q->first;
     job.result = sm_arena_array(call->arena, (size_t)job.n, sizeof *job.result);
     if (!job.result) return sm_fail_memory(err);
     /* Of a rank, at least: the operands and the product of the local einsum. */
@@ -274,22 +285,133 @@ static sm_status execute(const cli_call *call, sm_report *r, question *q, const 
     return status ? status : shown;
 }
 
+/* ---- many products: each held against that of the whole arrays ---- */
+
+typedef struct running {
+    const question *q;
+    sm_chain *chain;
+    sm_chain_plan plan;
+    execution *result;
+    double *bound, *most;
+} running;
+
+static sm_status read_chain(const cli_call *call, const question *q, sm_chain *chain,
+                            sm_error *err) {
+    const run_matmul_values *o = call->values;
+    const sm_source text = sm_source_of("EINSUM", call->positional[0]),
+                    dims = cli_text(call, &o->dims);
+    sm_status status = SM_OK;
+    if (!q->lines) sm_chain_of_einsum(&q->einsum, chain);
+    else status = sm_chain_read(&text, &dims, &q->m.mesh, call->arena, chain, err);
+    for (int l = 0; !status && l < chain->lines; l++)
+        if (chain->line[l].work != SM_LOCAL_PRODUCT && chain->line[l].work != SM_LOCAL_NOTHING)
+            status = sm_fail(err, SM_BAD_INPUT,
+                             "ranks run products; expressions, norms, softmax and look-ups are "
+                             "priced by 'matmul' alone");
+    for (int a = 0; a < chain->arrays; a++) chain->array[a].array.dtype = q->dtype;
+    return status;
+}
+
+static const char *product_words(sm_report *r, const running *x, int i) {
+    const sm_einsum *e = &x->plan.step[i].einsum;
+    const sm_mesh *mesh = &x->q->m.mesh;
+    const char *words = sm_textf(r, "%s =", sm_array_notation(r, &e->out, e, mesh));
+    for (int o = 0; o < e->operands; o++)
+        words = sm_textf(r, "%s %s", words, sm_array_notation(r, &e->in[o], e, mesh));
+    return words;
+}
+
+static void show_step(sm_report *r, sm_table *table, sm_data *steps, const running *x, int i,
+                      int s) {
+    const sm_chain_step *of = &x->plan.step[i];
+    const sm_step *step = &of->way.lowering.step[s];
+    const execution *done = &x->result[i];
+    bool moves = step->kind == SM_STEP_COLLECTIVE, product = step->kind == SM_STEP_EINSUM;
+    const char *words = product
+                            ? product_words(r, x, i)
+                            : sm_step_words(r, &of->einsum, &x->q->m.mesh, &of->way.lowering, s);
+    sm_data *object = sm_put_object(r, steps, NULL);
+    sm_put(r, object, "step|bytes_predicted|bytes_counted", words, moves ? step->bytes : 0.0,
+           moves ? done->bytes[s] : 0.0);
+    prediction_put_times(r, object, of->way.cost.step[s].expected_s, done->seconds[s]);
+    execution_row(r, table, words, &of->way, done, s);
+}
+
+static sm_status show_chain(sm_report *r, const running *x) {
+    bool equal = true, same_bytes = true;
+    double measured_s = 0.0, error = 0.0, bound = 0.0;
+    sm_data *steps = sm_put_array(r, r->data, "steps");
+    sm_table *table = sm_page_table(r, NULL, EXECUTION_HEADS);
+    for (int i = 0; i < x->plan.steps; i++) {
+        for (int s = 0; s < x->plan.step[i].way.lowering.steps; s++)
+            show_step(r, table, steps, x, i, s);
+        measured_s += x->result[i].total_s;
+        equal = equal && x->result[i].max_error <= x->bound[x->plan.step[i].result];
+        same_bytes = same_bytes && execution_bytes_agree(&x->plan.step[i].way, &x->result[i]);
+        error = fmax(error, x->result[i].max_error);
+        bound = fmax(bound, x->bound[x->plan.step[i].result]);
+    }
+    sm_page_row(r, table, "together", "", "", x->plan.expected_s, measured_s,
+                prediction_ratio(r, x->plan.expected_s, measured_s), "");
+    sm_put(r, r->data, "equal|max_error|error_bound|bytes_equal", equal, error, bound, same_bytes);
+    prediction_put_times(r, r->data, x->plan.expected_s, measured_s);
+    sm_report_text(r, "%s",
+                   !equal        ? "A product DIFFERS from that of the whole arrays."
+                   : bound > 0.0 ? "Each product is equal to that of the whole arrays, but for "
+                                   "the rounding of sums in another order."
+                                 : "Each product is equal to that of the whole arrays, exactly.");
+    sm_report_text(r, same_bytes ? "Every collective moved the bytes predicted."
+                                 : "A collective moved OTHER bytes than predicted.");
+    prediction_verdict(r, &x->q->m, x->plan.expected_s, measured_s);
+    return equal && same_bytes ? SM_OK : SM_NEGATIVE;
+}
+
+/* Every rank holds the whole arrays too, in the type that is exact. */
+static double bytes_of_rank(const running *x) {
+    double elements = 0.0;
+    for (int a = 0; a < x->chain->arrays; a++)
+        if (x->chain->array[a].line < 0)
+            elements += sm_array_elements(&x->chain->array[a].array, &x->chain->names);
+    for (int i = 0; i < x->plan.steps; i++)
+        elements += sm_array_elements(&x->plan.step[i].einsum.out, &x->plan.step[i].einsum);
+    return elements * (double)sm_element_bytes(SM_ELEMENT_F64);
+}
+
 /* The best plan alone: orders are no alternatives of one product. */
 static sm_status run_many(const cli_call *call, sm_report *r, const question *q, sm_error *err) {
     const run_matmul_values *o = call->values;
+    static const double MOST_WHOLE = 2147483647.0;
+    running x = {.q = q, .chain = sm_arena_alloc(call->arena, sizeof *x.chain)};
     if (o->all || cli_given(call, &o->alternative) || o->timing.record)
         return sm_fail(err, SM_USAGE,
                        "--all, --alternative and --record are for products of two arrays");
-    const run_chain_question many = {.m = &q->m,
-                                     .text = sm_source_of("EINSUM", call->positional[0]),
-                                     .dims = cli_text(call, &o->dims),
-                                     .einsum = q->lines ? NULL : &q->einsum,
-                                     .dtype = q->dtype,
-                                     .element = q->element,
-                                     .calibration = q->calibration,
-                                     .timing = &o->timing,
-                                     .directions = (int)o->directions};
-    return run_chain(call, r, &many, err);
+    if (!x.chain) return sm_fail_memory(err);
+    sm_status status = read_chain(call, q, x.chain, err);
+    const sm_chain_input input = {&q->m.system,   &q->m.mesh, &q->m.placement,
+                                  q->calibration, q->dtype,   x.chain};
+    if (!status) status = sm_chain_best(&input, call->arena, &x.plan, err);
+    if (status == SM_NEGATIVE)
+        return sm_fail(err, SM_BAD_INPUT, "no assignment of the mesh axes gives this output");
+    if (status) return status;
+    x.result = sm_arena_array(call->arena, (size_t)x.plan.steps, sizeof *x.result);
+    x.bound = sm_arena_array(call->arena, (size_t)x.plan.values, sizeof *x.bound);
+    x.most = sm_arena_array(call->arena, (size_t)x.plan.values, sizeof *x.most);
+    if (!x.result || !x.bound || !x.most) return sm_fail_memory(err);
+    if (execution_chain_bound(&x.plan, q->element, x.bound, x.most) > MOST_WHOLE &&
+        q->element == SM_ELEMENT_S32)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "sums of these sizes pass 32 bits; smaller ones, or "
+                       "--dtype fp64, do not");
+    execution_chain c = {.job = job_of(call, q), .chain = x.chain, .plan = &x.plan};
+    c.job.result = x.result;
+    status = machine_memory_holds(r, "this chain", bytes_of_rank(&x), q->m.placement.used,
+                                  "Smaller --dims need less.");
+    if (!status)
+        status =
+            ranks_run(call, &o->timing.ranks, q->m.placement.used, execution_chain_body, &c, err);
+    if (status || !ranks_speak()) return status;
+    show_head(r, q, call->positional[0], x.chain->lines == 1 ? x.plan.order : NULL);
+    return show_chain(r, &x);
 }
 
 static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {

@@ -113,9 +113,9 @@ sm_status serving_model_weights(const cli_call *call, int word, serving_model *m
     return status;
 }
 
-sm_status serving_model_open(sm_communicator *world, const serving_model *m,
-                             const sm_generator_pages *pages, sm_generator **out, sm_error *err) {
-    sm_status status = sm_generator_new(world, &m->setup, pages, out, err);
+sm_status serving_model_open(sm_communicator *world, const serving_model *m, sm_generator **out,
+                             sm_error *err) {
+    sm_status status = sm_generator_new(world, &m->setup, NULL, out, err);
     return status ? status : train_checkpoint_take_weights(*out, &m->model, &m->file, m->path, err);
 }
 

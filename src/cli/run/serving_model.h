@@ -35,9 +35,9 @@ sm_status serving_model_lay_out(const cli_call *call, const sm_plan *plan, size_
                                 size_t sequences, serving_model *m, sm_error *err);
 /* The headers of its weights, which are held in serving_weights[word]. */
 sm_status serving_model_weights(const cli_call *call, int word, serving_model *m, sm_error *err);
-/* A generator with its weights; pages: NULL for caches of a page each. On every rank. */
-sm_status serving_model_open(sm_communicator *world, const serving_model *m,
-                             const sm_generator_pages *pages, sm_generator **out, sm_error *err);
+/* A generator with its weights, and caches of a page each. On every rank. */
+sm_status serving_model_open(sm_communicator *world, const serving_model *m, sm_generator **out,
+                             sm_error *err);
 
 /* The price of serving in single precision but for how weights are held, one kernel after the
  * other, as it is run here. */

@@ -32,14 +32,13 @@ static bool truth(const json_value *object, const char *key) {
 
 static bool is_there(const json_value *v) { return v && v->kind != IS_NULL; }
 
-/* A whole number of least to most; absent or null leave *out as it is. -1 is 0, all. */
-static sm_status read_size(const json_value *object, const char *key, int least, int most,
-                           int *out) {
+/* A whole number of 1 to most; absent or null leave *out as it is. -1 is 0, all. */
+static sm_status read_size(const json_value *object, const char *key, int most, int *out) {
     const json_value *v = json_get(object, key);
     if (!is_there(v)) return SM_OK;
     if (v->kind == IS_NUMBER && v->whole && v->integer == -1) return *out = 0, SM_OK;
-    if (v->kind != IS_NUMBER || !v->whole || v->integer < least || v->integer > most)
-        return json_fail(v, "%s must be a whole number from %d to %d", key, least, most);
+    if (v->kind != IS_NUMBER || !v->whole || v->integer < 1 || v->integer > most)
+        return json_fail(v, "%s must be a whole number from 1 to %d", key, most);
     *out = (int)v->integer;
     return SM_OK;
 }
@@ -64,7 +63,7 @@ static sm_status read_list(const json_value *list, sm_arena *arena, const char *
 
 static sm_status read_bits(const json_value *object, const char *key, int usual, stored_format *f) {
     int bits = usual;
-    sm_status status = read_size(object, key, 1, 16, &bits);
+    sm_status status = read_size(object, key, 16, &bits);
     if (!status && bits == 0)
         status = json_fail(json_get(object, key), "%s must be a whole number from 1 to 16", key);
     f->bits = bits;
@@ -110,8 +109,8 @@ static sm_status grouped(reader *r, stored_format *f) {
     *f = (stored_format){.block_rows = 1, .block_columns = 128, .scale_bytes = 2};
     sm_status status = read_bits(r->json, "bits", 4, f);
     if (!status) status = read_bits(r->json, "w_bit", (int)f->bits, f);
-    if (!status) status = read_size(r->json, "group_size", 1, MOST_GROUP, &f->block_columns);
-    if (!status) status = read_size(r->json, "q_group_size", 1, MOST_GROUP, &f->block_columns);
+    if (!status) status = read_size(r->json, "group_size", MOST_GROUP, &f->block_columns);
+    if (!status) status = read_size(r->json, "q_group_size", MOST_GROUP, &f->block_columns);
     f->zero_bits = f->bits;
     return status;
 }
@@ -153,7 +152,7 @@ static sm_status read_algorithm(const json_value *object, stored_format *f) {
     sm_status status = json_expect(object, IS_OBJECT, "an object with \"quant_algo\"");
     if (status) return status;
     if (known) *f = known->format;
-    if (known) return read_size(object, "group_size", 1, MOST_GROUP, &f->block_columns);
+    if (known) return read_size(object, "group_size", MOST_GROUP, &f->block_columns);
     if (!v) return json_fail(object, "quant_algo is missing");
     for (; n < stored_algorithms_count && n < MOST_NAMES; n++) names[n] = stored_algorithms[n].name;
     const char *near = name ? sm_nearest(name, strlen(name), names, n) : NULL;
@@ -203,7 +202,7 @@ static sm_status read_scheme(reader *r, const json_value *group, stored_format *
             status = json_read_counts(structure, 2, 2, MOST_GROUP, block, &n);
         f->block_rows = block[0];
         f->block_columns = block[1];
-        if (!status) status = read_size(weights, "group_size", 1, MOST_GROUP, &f->block_columns);
+        if (!status) status = read_size(weights, "group_size", MOST_GROUP, &f->block_columns);
         if (!n && (f->block_columns || is_strategy(weights, "channel"))) f->block_rows = 1;
     }
     if (status) return status;
@@ -305,7 +304,7 @@ static sm_status quark_scheme(const json_value *module, stored_format *f) {
     if (scheme && strcmp(scheme, "per_tensor") != 0) f->block_rows = 1;
     sm_status status = SM_OK;
     if (scheme && strcmp(scheme, "per_group") == 0)
-        status = read_size(weight, "group_size", 1, MOST_GROUP, &f->block_columns);
+        status = read_size(weight, "group_size", MOST_GROUP, &f->block_columns);
     const char *scale = json_text(json_get(weight, "scale_format"));
     if (scale && strcmp(scale, "e8m0") == 0) f->scale_bytes = 1;
     return status;
