@@ -28,10 +28,10 @@ bool sm_train_is_unmeasured(const sm_train_asked *q) {
 /* No step is faster than its lower bound, whatever the constants are wrong by. An expectation below
  * it is a defect of the constants, which the page says (sm_bound_note). */
 sm_ends sm_step_interval(const sm_train_asked *q, const sm_price_of_plan *price) {
-    const sm_step_sizes step = sm_step_sizes_of(q->in.model, price->chips, q->job.seq);
+    const sm_calibration *c = q->in.calibration;
+    sm_regime regime = sm_calibration_step_regime(c, sm_model_has_experts(q->in.model));
     sm_ends i;
-    sm_calibration_step_interval(q->in.calibration, &q->system->chip, &step, price->expected_s,
-                                 &i.low, &i.high);
+    sm_calibration_interval(c, &q->system->chip, regime, price->expected_s, &i.low, &i.high);
     if (sm_train_is_unmeasured(q))
         sm_interval_widen(price->expected_s, SM_UNMEASURED_WIDER, &i.low, &i.high);
     return (sm_ends){fmax(i.low, price->lower_s), fmax(i.high, price->lower_s)};
