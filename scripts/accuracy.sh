@@ -252,7 +252,7 @@ new_rows() { # of training_new.csv, which no fit has seen
     printf 'predicting step, not priced, is 6. So tuned sparse attention is not what misses: of GLM-5.2 the card of its run says that nothing was tuned and timings are sanity checks (deterministic kernels, routing as it\n'
     printf 'comes from 100 steps of training), and GPT-OSS 120B, run so, takes 3 times as long as NVIDIA%ss own figure on the same chips. Nemotron 3 Super and Ultra (-17 to -45) stay apart: their two predicting steps are not modelled.\n' "'"
     printf 'Then 20 rows of Qwen3 mixtures: 13 on H800 (Megatron as XTuner and others ran it; no fit has a row of the chip) and seven of NVIDIA%ss recipes measured anew in July 2026. Predicted once **19.4 %% off, 55 %% in the interval**: the former\n' "'"
-    printf '-15 to -53 %% with a rank of layouts that was worse than none (tau -0.11), the latter +19.5 to -18, 1.9 %% in the median. The constants of H800 were estimates of before the first fit (a launch in 3 us, where H100 needs 83); with those of H100,\n'
+    printf 'at -15 to -53 %% with a rank of layouts that was worse than none (tau -0.11), the latter +19.5 to -18, 1.9 %% in the median. The constants of H800 were estimates of before the first fit (a launch in 3 us, where H100 needs 83); with those of H100,\n'
     printf 'whose silicon it is, the 20 are 12.1 %% off, all 13 of H800 -38 to +9. What is left there: pipelines of eight stages in one chunk (-30 and -35 %%), experts over four nodes without DeepEP (-38), tensor=4 (-24); the ranks stay wrong (tau 0.06).\n\n'
     echo '| constants | rows | median | 90th percentile | bias | in the interval | peaks: rows | median | bias |'
     echo '|---|---:|---:|---:|---:|---:|---:|---:|---:|'
@@ -431,7 +431,7 @@ END
   width, depth or experts. Both are held alike: what lies beyond needs no wider interval any more (1.3 times, until strangers taught them).
 - Either line prices a row with what its code base is known to do (`data/codebases`: what runs beside what, tiles, masks) and with its plan, the kernel
   of attention too; the constants alone differ. Intervals are learned from rows of quality A and B, and from those that came after the fit, of dense
-  models and of mixtures of experts apart (0.91 to 1.36 and 0.89 to 1.5 of what is expected, by default). They leave out 14 % of the steps below and 6 above: between equal tails lay 89 % of
+  models and of mixtures of experts apart (0.91 to 1.37 and 0.88 to 1.53 of what is expected, by default). They leave out 14 % of the steps below and 6 above: between equal tails lay 89 % of
   quality A, which is vendors and papers, and 73 % of what came after the fit, whose steps take longer than told, some of them half as long again.
 END
     awk -F, 'function p(x) { return sprintf("%.1f %%", 100 * x) }

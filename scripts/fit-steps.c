@@ -597,7 +597,7 @@ static bool is_beyond(const fit *f, const step *s) {
 
 /* Four of five, fewer of the rest above than below: most sources are vendors and papers, whose
  * steps lie close together and rather below, and those of strangers far above. Between equal tails
- * lie 89 % of the former and 73 of the latter, between these 83 and 77. */
+ * lay 89 % of the former. */
 #define LOWEST 0.14
 #define HIGHEST 0.94
 /* The share of rows (of quality A), of those within or beyond the range of other sources, inside
