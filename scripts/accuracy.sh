@@ -428,7 +428,8 @@ END
 - The first line is what `train` answers with `--software default`, about a code base that the fit has never seen; the second
   is the row's own software, as known from its other sources and chips. Over cells: each source on each chip once.
 - Within and beyond: rows within the sizes that the other sources have of the chip, and rows beyond them in chips, sequence,
-  width, depth or experts. Both are held alike: what lies beyond needs no wider interval any more (1.3 times, until strangers taught them).
+  width, depth or experts. Both have the same interval, which holds as many of the rows beyond as of those within (1.3 times as wide until strangers taught it);
+  1.2 times as wide on the logarithm where `train` chooses among frameworks.
 - Either line prices a row with what its code base is known to do (`data/codebases`: what runs beside what, tiles, masks) and with its plan, the kernel
   of attention too; the constants alone differ. Intervals are learned from rows of quality A and B, and from those that came after the fit, of dense
   models and of mixtures of experts apart (0.91 to 1.37 and 0.88 to 1.53 of what is expected, by default). They leave out 14 % of the steps below and 6 above: between equal tails lay 89 % of

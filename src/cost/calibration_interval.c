@@ -53,8 +53,6 @@ void sm_calibration_interval(const sm_calibration *c, const sm_chip *chip, sm_re
     *high = expected * exp(highest);
 }
 
-/* ---- steps beyond what the constants were fitted to ---- */
-
 /* A part of "chips 8 to 256; sequence 4096; experts" by its name; NULL: there is none. */
 static const char *part_of_range(const char *range, const char *name) {
     size_t length = strlen(name);
