@@ -34,6 +34,7 @@ static sm_prediction ask(asking *a, sm_truth_case *c, const sm_truth_row *row) {
                               .chips = (int)row->of.training.chips,
                               .torus_dims = chip->fabric == SM_FABRIC_SWITCH ? 0 : 3};
     const sm_plan_job job = {model, &system, row->of.training.global_batch_sequences};
+    const sm_step_sizes step = sm_step_sizes_of(model, system.chips, row->of.training.seq_len);
     sm_prediction best, one;
     sm_error err;
     sm_truth_predict(c, usual, &best);
@@ -52,7 +53,9 @@ static sm_prediction ask(asking *a, sm_truth_case *c, const sm_truth_row *row) {
         if (!own) own = usual;
         sm_truth_predict(c, own, &one);
         if (one.unknown) continue;
-        if (sm_calibration_is_usual(own, chip))
+        char beyond[80];
+        sm_calibration_outside(own, &step, beyond, sizeof beyond);
+        if (beyond[0] || sm_calibration_is_usual(own, chip))
             sm_interval_widen(one.expected_s, SM_UNMEASURED_WIDER, &one.low_s, &one.high_s);
         if (one.high_s < least) best = one;
         least = fmin(least, one.high_s);

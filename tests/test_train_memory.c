@@ -367,6 +367,52 @@ static void first_gradients_come_after_the_loss(void **state) {
     if (!(b.total < a.total)) fail_msg("%g of %g", b.total, a.total);
 }
 
+/* ---- trainers of Hugging Face ---- */
+
+/* After the last backward pass: weights, gradients, two moments, and one as large beside them. */
+static void an_update_has_an_array_beside_its_moments(void **state) {
+    const char *plan = "data=8,zero=0,recompute=full,loss=chunked,optimizer=adam-pure-bf16,"
+                       "gradient=bf16";
+    sm_software_memory foreach = plain;
+    foreach
+        .moment_beside = true;
+    sm_memory a = memory_of(plan, 8, &plain), b = memory_of(plan, 8, &foreach);
+    if (!(a.activations > 0)) fail_msg("no activations");
+    is_about(b.activations, 0);
+    is_about(b.total, 5 * a.params);
+    b = memory_of("data=8,zero=0,recompute=full,loss=chunked", 8,
+                  &foreach); /* a third of 12 bytes */
+    is_about(b.total, b.params + b.gradients + b.optimizer * 4 / 3);
+}
+
+static void shards_may_be_the_optimizers_own(void **state) {
+    sm_software_memory single = plain;
+    single.shards_single = true;
+    sm_memory a = memory_of("fsdp=8", 8, &plain);
+    is_about(a.total - memory_of("fsdp=8", 8, &single).total, a.params);
+    static const char *const same[] = {"data=8", "fsdp=8,optimizer=adam-pure-bf16"};
+    for (size_t i = 0; i < 2; i++)
+        is_about(memory_of(same[i], 8, &plain).total, memory_of(same[i], 8, &single).total);
+    a = memory_of("fsdp=8,lora=16", 8, &plain); /* frozen weights have no optimizer */
+    if (!(memory_of("fsdp=8,lora=16", 8, &single).params > 0.98 * a.params)) fail_msg("frozen");
+}
+
+/* What entered each layer is there at the end of the step still, and its gradient beside it. */
+static void frozen_layers_hold_what_entered(void **state) {
+    sm_software_memory holds = plain;
+    holds.inputs_held = true;
+    const char *plan = "fsdp=8,lora=16,recompute=full,loss=chunked";
+    sm_memory few = memory_of(plan, 8, &holds);
+    sm_model dense = model;
+    model = catalogue_with("llama-3-8b", "\"num_hidden_layers\": 9");
+    is_about(memory_of(plan, 8, &holds).activations - few.activations, (9 - L) * 2 * 2.0 * T * D);
+    model = dense;
+    static const char *const same[] = {"data=8,lora=16,recompute=full,loss=chunked",
+                                       "fsdp=8,recompute=full,loss=chunked"};
+    for (size_t i = 0; i < 2; i++)
+        is_about(memory_of(same[i], 8, &plain).total, memory_of(same[i], 8, &holds).total);
+}
+
 /* ---- mixtures on TPUs, and masks of attention ---- */
 
 enum { E = 8, TOP = 2 }; /* of Mixtral */
@@ -687,6 +733,9 @@ int main(void) {
         cmocka_unit_test(copies_beside_shards),
         cmocka_unit_test(sums_are_whole_until_the_last_microbatch),
         cmocka_unit_test(stages_keep_all_microbatches),
+        cmocka_unit_test(an_update_has_an_array_beside_its_moments),
+        cmocka_unit_test(shards_may_be_the_optimizers_own),
+        cmocka_unit_test(frozen_layers_hold_what_entered),
         cmocka_unit_test(first_gradients_come_after_the_loss),
         cmocka_unit_test(experts_weighted_early_keep_no_results),
         cmocka_unit_test(a_capacity_is_slots),

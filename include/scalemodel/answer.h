@@ -485,7 +485,7 @@ typedef struct sm_framework_job {
  * or its next relative has them: the newest with which this model was measured there, else the one
  * whose evidence is nearest to it; else as sm_codebase_calibration. *out is NULL where there are
  * none: the chip's usual ones stand in, with intervals so much wider on the logarithm. */
-#define SM_UNMEASURED_WIDER 1.3
+#define SM_UNMEASURED_WIDER 1.2
 sm_status sm_framework_calibration(const sm_framework_job *of, const char *said, sm_arena *arena,
                                    const sm_calibration **out, sm_error *err);
 /* The usual constants of a chip in the name of a code base that has none there, so that what its

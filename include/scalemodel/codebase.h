@@ -37,6 +37,10 @@ SM_DECLARATIONS_BEGIN
     X(gate_apart, "act(gate) is kept beside its product with up")                                  \
     X(gradients_new, "gradients are there from a step's first backward pass on, not before")       \
     X(shards_beside, "weights held whole are copies beside the optimizer's shards of them")        \
+    X(inputs_held, "where fsdp has frozen weights, what enters layers and its gradient stay to "   \
+                   "the end of a step")                                                            \
+    X(moment_beside, "the optimizer's update makes an array as large as one of its moments")       \
+    X(shards_single, "shards of fsdp are the optimizer's weights in fp32, without 16-bit ones")    \
     X(stages_keep, "stages have room for messages, and keep outputs, of all microbatches")         \
     X(weighted_early, "experts' products are weighted before their down projection")               \
     X(operands_narrow, "8-bit matmuls keep their inputs in 8 bits")                                \

@@ -269,11 +269,8 @@ typedef struct sm_step_sizes {
  * experts", written to out; "" where nothing does or no range is told. */
 void sm_calibration_outside(const sm_calibration *c, const sm_step_sizes *step, char *out,
                             size_t size);
-/* The 80 % interval of the seconds of a step: sm_calibration_interval, that of experts where one
- * was learned, 1.3 times as wide on the logarithm for steps beyond the range. */
-void sm_calibration_step_interval(const sm_calibration *c, const sm_chip *chip,
-                                  const sm_step_sizes *step, double expected, double *low,
-                                  double *high);
+/* Whose interval a step has: that of experts where one was learned. */
+sm_regime sm_calibration_step_regime(const sm_calibration *c, bool experts);
 /* Make an interval of something expected so many times as wide on the logarithm. */
 void sm_interval_widen(double expected, double times, double *low, double *high);
 /* Are all constants of a calibration those that are usual on the chip? */

@@ -53,11 +53,6 @@ void sm_calibration_interval(const sm_calibration *c, const sm_chip *chip, sm_re
     *high = expected * exp(highest);
 }
 
-/* ---- steps beyond what the constants were fitted to ---- */
-
-/* Of left-out sources, steps beyond the range miss by as much more on the logarithm. */
-#define BEYOND 1.3
-
 /* A part of "chips 8 to 256; sequence 4096; experts" by its name; NULL: there is none. */
 static const char *part_of_range(const char *range, const char *name) {
     size_t length = strlen(name);
@@ -109,14 +104,6 @@ void sm_interval_widen(double expected, double times, double *low, double *high)
     *high = expected * pow(*high / expected, times);
 }
 
-void sm_calibration_step_interval(const sm_calibration *c, const sm_chip *chip,
-                                  const sm_step_sizes *step, double expected, double *low,
-                                  double *high) {
-    char beyond[80];
-    const bool apart = step->experts && c->interval[SM_REGIME_experts].n > 0;
-    sm_calibration_interval(c, chip, apart ? SM_REGIME_experts : SM_REGIME_step, expected, low,
-                            high);
-    sm_calibration_outside(c, step, beyond, sizeof beyond);
-    if (!beyond[0] || !(expected > 0.0)) return;
-    sm_interval_widen(expected, BEYOND, low, high);
+sm_regime sm_calibration_step_regime(const sm_calibration *c, bool experts) {
+    return experts && c->interval[SM_REGIME_experts].n > 0 ? SM_REGIME_experts : SM_REGIME_step;
 }

@@ -313,7 +313,8 @@ double gradient_bytes(const sm_plan *plan);
  * bytes of each that travel there. */
 bool reduces_whole(const sm_train *t, const sm_plan *plan);
 double reduced_bytes(const sm_train *t, const sm_plan *plan);
-double state_bytes(const sm_train *t, const sm_plan *plan); /* of the optimizer, per weight */
+double state_bytes(const sm_train *t, const sm_plan *plan);  /* of the optimizer, per weight */
+double moment_share(const sm_train *t, const sm_plan *plan); /* of it, one of two moments */
 void piece_load(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                 const placed *p, const sm_plan *plan, stage_load *load);
 /* Bytes of one microbatch: activations gathered again, and kept as they were gathered. */

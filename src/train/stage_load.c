@@ -43,6 +43,12 @@ double state_bytes(const sm_train *t, const sm_plan *plan) {
     return o->bytes - (t->weight_bytes == single && o->master ? single : 0);
 }
 
+double moment_share(const sm_train *t, const sm_plan *plan) {
+    const optimizer *o = optimizer_of(plan);
+    double state = state_bytes(t, plan), moments = o->bytes - (o->master ? 4 : 0);
+    return state > 0 ? moments / 2 / state : 0;
+}
+
 static void add_reduction(const sm_train *t, const sm_timed_curve *reduce, double bytes,
                           double *seconds, stage_load *add) {
     const sm_timed_line *line;
@@ -99,10 +105,11 @@ static void add_class(const loading *l, const class_slots *slots, const sm_weigh
     double shared = copies / d->ways[c->partial]; /* of the state, over those replicas */
     double updated = plan->zero >= 1 ? held * shared : held;
     double weight_bytes = class_bytes(t, plan, c);
-    add->params += held * weight_bytes;
-    if (c->fixed) return;
     const sm_software_memory *h = &t->software_memory;
     const double whole = held * d->ways[c->stored & class_shards(v, c)];
+    const bool alone = h->shards_single && whole > held && !c->fixed && optimizer_of(plan)->master;
+    add->params += alone ? 0 : held * weight_bytes;
+    if (c->fixed) return;
     if (whole > held) add->sums += larger(0, whole * h->sums_bytes - held * gradient);
     add->more += plan->gradient == SM_FP32 ? held * h->gradient_bytes : updated * h->shard_bytes;
     if (h->shards_beside && updated < held) add->more += updated * weight_bytes;

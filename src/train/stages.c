@@ -236,8 +236,9 @@ bool memory_fits(const sm_train *t, const sm_memory *m) {
 
 /* A stage needs most either at the loss, or at a layer whose arrays recomputation has brought back,
  * when the last microbatch's logits are gone. Where no gradients are there before: at the first
- * layer of a backward pass, or at its last, when all are. */
-typedef enum moment { AT_LOSS, AT_LAYER, AT_END } moment;
+ * layer of a backward pass, or at its last, when all are. Or where the optimizer has room beside.
+ */
+typedef enum moment { AT_LOSS, AT_LAYER, AT_END, AT_UPDATE } moment;
 
 /* What fsdp gathers: the layer at work and the one fetched ahead; at the loss the head and the last
  * layer. Where weights are kept as they were gathered, those of every microbatch in flight. */
@@ -280,16 +281,21 @@ static void add_moment(const sm_train *t, const sm_plan *plan, const pieces *p, 
     const double logits = kept_of(&p->kept[head_piece(t)], SM_RECOMPUTE_NONE, plan),
                  kept = m->activations, gradients = m->gradients;
     const bool bare = t->software_memory.gradients_new && microbatches_of(t, plan) == 1;
+    const bool holds = t->software_memory.inputs_held && plan->lora > 0 && plan->fsdp > 1;
     m->total = -1;
-    for (moment when = h->last ? AT_LOSS : AT_LAYER; when <= (bare ? AT_END : AT_LAYER); when++) {
-        const bool end = when == AT_END;
+    for (moment when = h->last ? AT_LOSS : AT_LAYER; when <= AT_UPDATE; when++) {
+        const bool end = when >= AT_END, update = when == AT_UPDATE;
+        const double times = when == AT_LOSS ? 1 : update ? 0 : holds ? 2 : !end;
+        if (update ? !t->software_memory.moment_beside : end && !bare) continue;
         sm_memory at = *m;
-        at.activations =
-            (end ? 0 : kept) + (when == AT_LOSS ? 0 : working) + logits_kept(plan, h, logits, when);
+        at.activations = times * kept + (when == AT_LOSS || update ? 0 : working) +
+                         logits_kept(plan, h, logits, when) * !end;
         at.gradients = bare && !end ? 0 : gradients;
-        at.gathered = stage_gathered(t, p, h, plan->regather & SM_KEEPS_WEIGHTS && !end, when);
+        at.gathered =
+            update ? 0 : stage_gathered(t, p, h, plan->regather & SM_KEEPS_WEIGHTS && !end, when);
         at.logits = logits_gradient(plan, logits, when);
         at.reserved = reserved_of(t, at.activations);
+        at.copies += update ? at.optimizer * moment_share(t, plan) : 0;
         at.buffers = at.gathered + at.logits + at.copies + at.reserved;
         at.total = at.params + at.gradients + at.optimizer + at.activations + at.buffers;
         if (at.total > m->total) *m = at;

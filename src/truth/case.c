@@ -127,16 +127,12 @@ static void predict(sm_truth_case *c, const sm_calibration *calibration, sm_pred
     out->calibration = calibration;
     predict_kind(c, out->calibration, out);
     if (out->unknown) return;
-    if (out->regime != SM_REGIME_step) {
-        sm_calibration_interval(out->calibration, c->chip, out->regime, out->expected_s,
-                                &out->low_s, &out->high_s);
-        return;
-    }
-    const sm_training_row *t = &c->row->of.training;
-    /* of the model: a row may state no more of it than its name in the catalogue */
-    const sm_step_sizes step = sm_step_sizes_of(sm_truth_case_model(c), t->chips, t->seq_len);
-    sm_calibration_step_interval(out->calibration, c->chip, &step, out->expected_s, &out->low_s,
-                                 &out->high_s);
+    sm_regime regime = out->regime;
+    if (regime == SM_REGIME_step)
+        regime =
+            sm_calibration_step_regime(calibration, sm_model_has_experts(sm_truth_case_model(c)));
+    sm_calibration_interval(calibration, c->chip, regime, out->expected_s, &out->low_s,
+                            &out->high_s);
 }
 
 void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out) {

@@ -25,14 +25,17 @@ bool sm_train_is_unmeasured(const sm_train_asked *q) {
     return q->kept_to && sm_calibration_is_usual(q->in.calibration, &q->system->chip);
 }
 
-/* No step is faster than its lower bound, whatever the constants are wrong by. An expectation below
- * it is a defect of the constants, which the page says (sm_bound_note). */
+/* No step is faster than its lower bound: an expectation below it is a defect (sm_bound_note). Of
+ * several frameworks none is preferred for constants that are of no such steps. */
 sm_ends sm_step_interval(const sm_train_asked *q, const sm_price_of_plan *price) {
     const sm_step_sizes step = sm_step_sizes_of(q->in.model, price->chips, q->job.seq);
+    const sm_calibration *c = q->in.calibration;
+    char beyond[80];
     sm_ends i;
-    sm_calibration_step_interval(q->in.calibration, &q->system->chip, &step, price->expected_s,
-                                 &i.low, &i.high);
-    if (sm_train_is_unmeasured(q))
+    sm_calibration_interval(c, &q->system->chip, sm_calibration_step_regime(c, step.experts),
+                            price->expected_s, &i.low, &i.high);
+    sm_calibration_outside(c, &step, beyond, sizeof beyond);
+    if (sm_train_is_unmeasured(q) || (q->kept_to && beyond[0]))
         sm_interval_widen(price->expected_s, SM_UNMEASURED_WIDER, &i.low, &i.high);
     return (sm_ends){fmax(i.low, price->lower_s), fmax(i.high, price->lower_s)};
 }

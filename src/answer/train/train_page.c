@@ -100,11 +100,10 @@ static void constants_line(sm_report *r, const sm_train_asked *q, const sm_price
     if (!c->range || !*c->range || !(c->interval[SM_REGIME_step].n > 0)) return;
     sm_calibration_outside(c, &step, beyond, sizeof beyond);
     sm_report_text(r, "Constants %s %s: %s.%s", c->chip, c->software, c->source,
-                   beyond[0] ? sm_textf(r,
-                                        " This question lies beyond them in %s (they are of %s), "
-                                        "so the interval is wider.",
-                                        beyond, c->range)
-                             : "");
+                   beyond[0]
+                       ? sm_textf(r, " This question lies beyond them in %s (they are of %s).",
+                                  beyond, c->range)
+                       : "");
 }
 
 static void time_rows(sm_report *r, const sm_plans_shown *plans, const sm_price_of_plan *price) {

@@ -23,7 +23,7 @@ sm_status sm_train_softwares(sm_report *r, const sm_train_asked *q, sm_train *tr
     size_t n = sm_calibration_softwares(chip, names, MOST_SOFTWARES);
     const sm_listing list =
         sm_page_list(r, r->data, "softwares", "This plan by the software that runs it",
-                     "chip|software<software|expected_s>{s}step|>{s}10 %|>{s}90 %|>{%}MFU|"
+                     "chip|software<software|expected_s>{s}step|>{s}from|>{s}to|>{%}MFU|"
                      "<beyond its rows in");
     sm_train_asked asked = *q;
     sm_status status = SM_OK;
