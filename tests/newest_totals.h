@@ -709,4 +709,21 @@ static const struct family_total newest_totals[] = {
              "\"mlp_bias\":true,\"model_type\":\"neomme\",\"num_attention_heads\":4,\"num_hidden_"
              "layers\":7,\"num_key_value_heads\":2,\"patch_size\":4,\"tie_word_embeddings\":false,"
              "\"vocab_size\":256}"},
+    {33824, "{\"architectures\":[\"InternVLVisionModel\"],\"hidden_size\":32,\"image_size\":[28,2"
+            "8],\"intermediate_size\":48,\"model_type\":\"internvl_vision\",\"num_attention_heads"
+            "\":2,\"num_hidden_layers\":2,\"patch_size\":[14,14],\"use_absolute_position_embeddin"
+            "gs\":false}"},
+    {4705328, "{\"architectures\":[\"SamModel\"],\"model_type\":\"sam\",\"tie_word_embeddings\":f"
+              "alse,\"vision_config\":{\"hidden_size\":32,\"image_size\":64,\"mlp_dim\":48,\"mode"
+              "l_type\":\"sam_vision_model\",\"num_attention_heads\":2,\"num_hidden_layers\":2,\""
+              "output_channels\":256,\"patch_size\":16,\"global_attn_indexes\":[1]},\"prompt_enco"
+              "der_config\":{\"image_size\":64,\"patch_size\":16,\"image_embedding_size\":4}}"},
+    {109504, "{\"architectures\":[\"Lfm3VlForConditionalGeneration\"],\"model_type\":\"lfm3_vl\","
+             "\"projector_bias\":false,\"projector_hidden_size\":40,\"tie_word_embeddings\":true,"
+             "\"text_config\":{\"model_type\":\"lfm3\",\"hidden_size\":32,\"intermediate_size\":4"
+             "8,\"num_hidden_layers\":4,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"hea"
+             "d_dim\":8,\"vocab_size\":101,\"layer_types\":[\"conv\",\"full_attention\",\"conv\","
+             "\"sliding_attention\"],\"pad_token_id\":0},\"vision_config\":{\"model_type\":\"lfm3"
+             "_vl_vision\",\"hidden_size\":32,\"intermediate_size\":40,\"num_hidden_layers\":2,\""
+             "num_attention_heads\":4,\"num_key_value_heads\":2}}"},
 };
