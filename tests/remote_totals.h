@@ -3,7 +3,8 @@
  * class does, Phi-4-mini-flash by the size of its checkpoint (7,706,608,640 bytes: exponents of
  * scans and shares of differential attention in fp32, all else in bf16), Step-3, Spark 2.5 and
  * Nanbeige by the shapes in SGLang's classes, openPangu Pro MoE 2 and Jais by those in vLLM's,
- * Time-MoE as its own class does; xLSTM with biases by transformers 5.24. */
+ * Time-MoE as its own class does, Wan by the modules of its repository; xLSTM with biases by
+ * transformers 5.24. */
 #pragma once
 #include "family_totals.h"
 
@@ -247,4 +248,10 @@ static const struct family_total remote_totals[] = {
              "num_hidden_layers\":3,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"hidden_"
              "act\":\"silu\",\"num_experts_per_tok\":2,\"num_experts\":4,\"max_position_embedding"
              "s\":64,\"use_dense\":false,\"apply_aux_loss\":true}"},
+    {2292544, "{\"_class_name\":\"WanTransformer3DModel\",\"_diffusers_version\":\"0.33.0.dev0\","
+              "\"added_kv_proj_dim\":null,\"attention_head_dim\":64,\"cross_attn_norm\":true,\"ep"
+              "s\":1e-06,\"ffn_dim\":512,\"freq_dim\":64,\"image_dim\":null,\"in_channels\":16,\""
+              "num_attention_heads\":4,\"num_layers\":2,\"out_channels\":16,\"patch_size\":[1,2,2"
+              "],\"qk_norm\":\"rms_norm_across_heads\",\"rope_max_seq_len\":768,\"text_dim\":512,"
+              "\"architectures\":[\"WanTransformer3DModel\"],\"model_type\":\"wan\"}"},
 };
