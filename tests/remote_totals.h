@@ -2,7 +2,9 @@
  * TeleChat 3, Ling 2.0 linear, Phi-3-small and Youtu as mlx-lm 0.32 makes them, Ling 2.5 as its own
  * class does, Phi-4-mini-flash by the size of its checkpoint (7,706,608,640 bytes: exponents of
  * scans and shares of differential attention in fp32, all else in bf16), Step-3, Spark 2.5 and
- * Nanbeige by the shapes in SGLang's classes; xLSTM with biases by transformers 5.24. */
+ * Nanbeige by the shapes in SGLang's classes, openPangu Pro MoE 2 and Jais by those in vLLM's,
+ * Time-MoE as its own class does, Wan by the modules of its repository; xLSTM with biases by
+ * transformers 5.24. */
 #pragma once
 #include "family_totals.h"
 
@@ -228,4 +230,28 @@ static const struct family_total remote_totals[] = {
             "\"patch_size\":14,\"model_type\":\"siglip_vision_model\"},"
             "\"architectures\":[\"PaliGemmaForConditionalGeneration\"],"
             "\"model_type\":\"paligemma\"}"},
+    {141856, "{\"architectures\":[\"PanguProMoEV2ForCausalLM\"],\"attention_bias\":true,\"first_k"
+             "_dense_replace\":1,\"hidden_size\":64,\"intermediate_size\":96,\"max_position_embed"
+             "dings\":128,\"model_type\":\"openpangu_v2\",\"moe_intermediate_size\":32,\"n_routed"
+             "_experts\":4,\"n_shared_experts\":1,\"norm_topk_prob\":true,\"num_attention_heads\""
+             ":4,\"num_experts_per_tok\":2,\"num_hidden_layers\":3,\"num_key_value_heads\":2,\"pa"
+             "ram_sink_number\":4,\"param_sink_with_value\":true,\"qk_nope_dim\":16,\"qk_rope_dim"
+             "\":8,\"rms_norm_eps\":1e-05,\"rope_theta\":10000.0,\"routed_scaling_factor\":2.5,\""
+             "router_enable_expert_bias\":true,\"sandwich_norm\":true,\"tie_word_embeddings\":fal"
+             "se,\"v_channels\":16,\"vocab_size\":100}"},
+    {113344, "{\"activation_function\":\"swiglu\",\"architectures\":[\"JAISLMHeadModel\"],\"model"
+             "_type\":\"jais\",\"n_embd\":64,\"n_head\":4,\"n_inner\":96,\"n_layer\":3,\"n_positi"
+             "ons\":128,\"position_embedding_type\":\"alibi\",\"scale_qk_dot_by_d\":true,\"tie_wo"
+             "rd_embeddings\":true,\"vocab_size\":101,\"width_scale\":0.111}"},
+    {148560, "{\"model_type\":\"time_moe\",\"architectures\":[\"TimeMoeForPrediction\"],\"input_s"
+             "ize\":1,\"hidden_size\":48,\"intermediate_size\":96,\"horizon_lengths\":[1,8,32],\""
+             "num_hidden_layers\":3,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"hidden_"
+             "act\":\"silu\",\"num_experts_per_tok\":2,\"num_experts\":4,\"max_position_embedding"
+             "s\":64,\"use_dense\":false,\"apply_aux_loss\":true}"},
+    {2292544, "{\"_class_name\":\"WanTransformer3DModel\",\"_diffusers_version\":\"0.33.0.dev0\","
+              "\"added_kv_proj_dim\":null,\"attention_head_dim\":64,\"cross_attn_norm\":true,\"ep"
+              "s\":1e-06,\"ffn_dim\":512,\"freq_dim\":64,\"image_dim\":null,\"in_channels\":16,\""
+              "num_attention_heads\":4,\"num_layers\":2,\"out_channels\":16,\"patch_size\":[1,2,2"
+              "],\"qk_norm\":\"rms_norm_across_heads\",\"rope_max_seq_len\":768,\"text_dim\":512,"
+              "\"architectures\":[\"WanTransformer3DModel\"],\"model_type\":\"wan\"}"},
 };

@@ -608,6 +608,17 @@ static void errors_have_places_in_the_texts(void **state) {
          2, 3, 6, "a name has one shape"},
         {"text f(x[B,T,D]) -> x\n  x = x + x[B,D,T]\nfamily x\ndims D = 2\nmodel\npiece f\n", 2, 11,
          8, "x[B,D,T] is x[B,T,D] above"},
+        {"text f(x[B,T,D]) -> x\n  x = x + x[B]\nfamily x\ndims D = 2\nmodel\npiece f\n", 2, 11, 4,
+         "x[B] is x[B,T,D] above"},
+        {"text f(x[B,T,D]; gated=false) -> y\n  y = silu(x) if gated\nfamily x\ndims D = 2\nmodel\n"
+         "piece f\n",
+         1, 34, 1, "f makes no y in this case"},
+        {"text f(x[B,T,D]) -> y\n  y = silu(x) if train\n  y = relu(x) if decode\n"
+         "family x\ndims D = 2\nmodel\npiece f\n",
+         1, 21, 1, "f makes no y in this case"},
+        {"text f(x[B,T,D]) -> y\n  y = silu(x) if not decode\n  z = x if serve and not decode\n"
+         "  y = z if decode\nfamily x\ndims D = 2\nmodel\npiece f\n",
+         4, 7, 1, "z is not defined"},
         {"text f(x[B,T,D]) -> y\n  y = top(x)\nfamily x\ndims D = 2\nmodel\npiece f\n", 2, 3, 1,
          "write the dimensions of y"},
         {"text f(x[B,T,D]) -> y\n  y[B,T] = x + w[D]\nfamily x\ndims D = 2\nmodel\npiece f\n", 2, 3,

@@ -229,26 +229,10 @@ static void errors_of_checking(void **state) {
          "f:1:39: no option of this text and no phase is called gatd; the nearest is gated\n"
          "  text f(x; gated=false) -> y: y = x if gatd\n"
          "                                        ^~~~"},
-        {"text f(x; gated=false) -> y: y = x if gated",
-         "f:1:27: no line above makes y in training, where gated is false, and it is a result\n"
-         "  text f(x; gated=false) -> y: y = x if gated\n"
-         "                            ^"},
-        {"text f(x) -> y: y = x if train; y = relu(x) if decode",
-         "f:1:14: no line above makes y in prefill, and it is a result\n"
-         "  text f(x) -> y: y = x if train; y = relu(x) if decode\n"
-         "               ^"},
-        {"text f(x; kind=\"a\") -> y: z = x if kind == \"a\"; y = x if kind != \"a\"; y = z",
-         "f:1:75: no line above makes z in training, where kind == \"a\" is false, and it is read "
-         "here\n"
-         "  ...a\"; y = x if kind != \"a\"; y = z\n"
-         "                                   ^"},
         {"text f(x) -> y: y, z = relu(x)",
          "f:1:17: 2 arrays before '=', and what stands after it makes 1\n"
          "  text f(x) -> y: y, z = relu(x)\n"
          "                  ^~~~~~~~~~~~~~"},
-        {"text f(x[B,T]) -> y: y = x[B]", "f:1:26: x has 2 dimensions above and 1 here\n"
-                                          "  text f(x[B,T]) -> y: y = x[B]\n"
-                                          "                           ^~~~"},
         {"text f(x[B,D]) -> y: y[B,F] = x[B,D] w[E,F]",
          "f:1:35: D stands in x alone: a product sums what two arrays have\n"
          "  text f(x[B,D]) -> y: y[B,F] = x[B,D] w[E,F]\n"

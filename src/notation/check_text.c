@@ -1,20 +1,11 @@
-/* A text: is every name known, every option read, every array made before it is read? The last
- * under all combinations of what its lines ask for under `if`. */
+/* A text: is every name known, every option read, every array made by a line above what reads it?
+ * Whether one is made in each case, and of what shape, is told where lines are (line_draft.c). */
 #include "library_check.h"
-
-#include <assert.h>
-
-enum {
-    MOST_TESTS = 10,      /* whose combinations are tried for one array; with more none are */
-    MOST_TRIALS = 1 << 20 /* of one text; then no more are made */
-};
 
 /* An array of the text: a parameter, or what one line makes; or a weight. */
 typedef struct array_entry {
     const char *name;
-    int rank; /* 0: written without dimensions */
     bool weight;
-    const tree *condition;
 } array_entry;
 
 /* The text being read, line by line. */
@@ -24,140 +15,12 @@ typedef struct reading {
     array_entry *entry;
     int n, room;
     bool used[TREE_MOST_ENTRIES]; /* options in order */
-    const tree *condition;        /* of the line */
-    int trials;
 } reading;
 
 static sm_status fail_near(const reading *r, sm_span span, const char *what, const char *name,
                            const char *near) {
     return sm_fail_at(r->c->err, r->text->source, span, "%s %s%s%s", what, name,
                       near ? "; the nearest is " : "", near ? near : "");
-}
-
-/* ---- conditions ---- */
-
-typedef enum phase { TRAIN, PREFILL, DECODE, PHASES } phase;
-static const struct {
-    const char *name;
-    unsigned in; /* bit of each phase */
-} phases[] = {{"train", 1u << TRAIN},
-              {"serve", 1u << PREFILL | 1u << DECODE},
-              {"prefill", 1u << PREFILL},
-              {"decode", 1u << DECODE}};
-static const char *const condition_words[] = {"train",    "serve", "prefill", "decode",
-                                              "absorbed", "none",  "true",    "false"};
-enum { CONDITION_WORDS = sizeof condition_words / sizeof condition_words[0] };
-
-/* The phases in which the name holds; -1 when it names none. */
-static int phases_of(const tree *e) {
-    for (size_t i = 0; e->kind == TREE_NAME && i < sizeof phases / sizeof phases[0]; i++)
-        if (strcmp(phases[i].name, e->name) == 0) return (int)phases[i].in;
-    return -1;
-}
-
-/* Tests that may be true or false: what conditions are made of but for and, or, not and phases.
- * a != b is a == b denied. */
-typedef struct tests {
-    const tree *test[MOST_TESTS];
-    int n;
-    bool too_many;
-} tests;
-
-static const tree_kind denied[][2] = {
-    {TREE_UNEQUAL, TREE_EQUAL}, {TREE_AT_LEAST, TREE_LESS}, {TREE_MORE, TREE_AT_MOST}};
-
-static int denied_row(const tree *e) {
-    for (int i = 0; i < 3; i++)
-        if (e->kind == denied[i][0]) return i;
-    return -1;
-}
-
-static bool same_test(const tree *a, const tree *b) {
-    int row_a = denied_row(a), row_b = denied_row(b);
-    tree plain_a = *a, plain_b = *b;
-    if (row_a >= 0) plain_a.kind = denied[row_a][1];
-    if (row_b >= 0) plain_b.kind = denied[row_b][1];
-    return tree_same(&plain_a, &plain_b);
-}
-
-static bool is_joined(const tree *e) {
-    return e->kind == TREE_AND || e->kind == TREE_OR || e->kind == TREE_NOT ||
-           e->kind == TREE_CHOICE;
-}
-
-static int find_test(const tests *list, const tree *e) {
-    for (int i = 0; i < list->n; i++)
-        if (same_test(list->test[i], e)) return i;
-    return -1;
-}
-
-static void gather_tests(tests *list, const tree *e) {
-    if (!e) return;
-    for (int i = 0; is_joined(e) && i < e->n; i++) gather_tests(list, e->child[i]);
-    if (is_joined(e) || phases_of(e) >= 0 || find_test(list, e) >= 0) return;
-    if (list->n == MOST_TESTS) list->too_many = true;
-    else list->test[list->n++] = e;
-}
-
-/* Does the condition hold in the phase, where bit i of `truth` says whether test i does? */
-static bool holds(const tests *list, const tree *e, phase now, unsigned truth) {
-    if (!e) return true;
-    switch (e->kind) {
-    case TREE_AND:
-        return holds(list, e->child[0], now, truth) && holds(list, e->child[1], now, truth);
-    case TREE_OR:
-        return holds(list, e->child[0], now, truth) || holds(list, e->child[1], now, truth);
-    case TREE_NOT: return !holds(list, e->child[0], now, truth);
-    case TREE_CHOICE:
-        return holds(list, e->child[holds(list, e->child[1], now, truth) ? 0 : 2], now, truth);
-    default: break;
-    }
-    int in = phases_of(e);
-    if (in >= 0) return (unsigned)in >> now & 1;
-    int i = find_test(list, e);
-    assert(i >= 0); /* every test of the text is in the list */
-    return (truth >> i & 1) != (denied_row(e) >= 0);
-}
-
-/* "gated is true and decode": a case in words. */
-static void describe_case(const reading *r, const tests *list, phase now, unsigned truth, char *out,
-                          size_t size) {
-    static const char *const names[] = {"training", "prefill", "decode"};
-    size_t at = (size_t)snprintf(out, size, "in %s", names[now]);
-    for (int i = 0; i < list->n && at < size; i++) {
-        sm_span span = list->test[i]->span;
-        bool denies = denied_row(list->test[i]) >= 0;
-        int shown = span.length < 60 ? (int)span.length : 60;
-        at += (size_t)snprintf(out + at, size - at, ", where %.*s is %s", shown,
-                               r->text->source->text + span.offset,
-                               (truth >> i & 1) != denies ? "true" : "false");
-    }
-}
-
-/* Is the array made whenever the condition of this line holds? use: what becomes of it. */
-static sm_status check_made(reading *r, const char *name, sm_span span, const char *use) {
-    tests list = {.n = 0};
-    for (int i = 0; i < r->n; i++) {
-        if (strcmp(r->entry[i].name, name) != 0) continue;
-        if (!r->entry[i].condition) return SM_OK;
-        gather_tests(&list, r->entry[i].condition);
-    }
-    gather_tests(&list, r->condition);
-    for (unsigned truth = 0; !list.too_many && truth < 1u << list.n; truth++)
-        for (phase now = TRAIN; now < PHASES; now++) {
-            if (!holds(&list, r->condition, now, truth)) continue;
-            bool made = false;
-            for (int i = 0; i < r->n && !made; i++)
-                made = strcmp(r->entry[i].name, name) == 0 &&
-                       holds(&list, r->entry[i].condition, now, truth);
-            if (++r->trials > MOST_TRIALS) return SM_OK;
-            if (made) continue;
-            char found[300];
-            describe_case(r, &list, now, truth, found, sizeof found);
-            return sm_fail_at(r->c->err, r->text->source, span,
-                              "no line above makes %s %s, and it is %s", name, found, use);
-        }
-    return SM_OK;
 }
 
 /* ---- names ---- */
@@ -214,35 +77,7 @@ static sm_status read_weight(reading *r, const tree *e) {
                           e->name, e->dim[i].name, sm_dimension_role_name(role),
                           near ? "; the nearest is " : "", near ? near : "");
     }
-    return add_entry(r, (array_entry){e->name, e->rank, true, NULL});
-}
-
-/* Can both conditions hold at once? */
-static bool can_meet(reading *r, const tree *a, const tree *b) {
-    tests list = {.n = 0};
-    gather_tests(&list, a);
-    gather_tests(&list, b);
-    for (unsigned truth = 0; !list.too_many && truth < 1u << list.n; truth++)
-        for (phase now = TRAIN; now < PHASES; now++)
-            if (++r->trials > MOST_TRIALS ||
-                (holds(&list, a, now, truth) && holds(&list, b, now, truth)))
-                return r->trials <= MOST_TRIALS;
-    return false;
-}
-
-/* What lines make has one number of dimensions, unless it is another array under another condition.
- * Of weights only those that a model has can be compared: by whoever works it out. */
-static sm_status check_rank(reading *r, const tree *e) {
-    for (int i = 0; i < r->n && e->rank > 0; i++) {
-        const array_entry *entry = &r->entry[i];
-        if (entry->weight || entry->rank == 0 || entry->rank == e->rank ||
-            strcmp(entry->name, e->name) != 0 || !can_meet(r, entry->condition, r->condition))
-            continue;
-        return sm_fail_at(r->c->err, r->text->source, e->span,
-                          "%s has %d dimension%s above and %d here", e->name, entry->rank,
-                          entry->rank == 1 ? "" : "s", e->rank);
-    }
-    return SM_OK;
+    return add_entry(r, (array_entry){e->name, true});
 }
 
 static sm_status read_array(reading *r, const tree *e) {
@@ -251,11 +86,7 @@ static sm_status read_array(reading *r, const tree *e) {
         read_option(r, e->name, strcspn(e->name, "."));
         return SM_OK;
     }
-    const array_entry *entry = find_entry(r, e->name);
-    if (entry) {
-        sm_status status = check_rank(r, e);
-        return status || entry->weight ? status : check_made(r, e->name, e->span, "read here");
-    }
+    if (find_entry(r, e->name)) return SM_OK;
     if (e->kind == TREE_ARRAY) return read_weight(r, e);
     if (read_option(r, e->name, strlen(e->name)) >= 0) return SM_OK;
     return fail_near(r, e->span, "no line above makes", e->name, nearest_array(r, e->name));
@@ -324,8 +155,13 @@ static sm_status read_attribute(reading *r, const tree *e) {
     const array_entry *entry = e->kind == TREE_ARRAY ? find_entry(r, e->name) : NULL;
     if (!entry) return read_expression(r, e);
     read_dims(r, e);
-    return check_rank(r, e);
+    return SM_OK;
 }
+
+/* What tests ask beside options and sizes. */
+static const char *const condition_words[] = {"train",    "serve", "prefill", "decode",
+                                              "absorbed", "none",  "true",    "false"};
+enum { CONDITION_WORDS = sizeof condition_words / sizeof condition_words[0] };
 
 static sm_status read_condition(reading *r, const tree *e) {
     bool known = e->kind != TREE_NAME && e->kind != TREE_SIZE;
@@ -342,15 +178,13 @@ static sm_status read_condition(reading *r, const tree *e) {
     return status;
 }
 
-static sm_status add_target(reading *r, const tree *target, const tree *condition) {
+static sm_status add_target(reading *r, const tree *target) {
     const array_entry *entry = find_entry(r, target->name);
     read_dims(r, target);
     if (entry && entry->weight)
         return sm_fail_at(r->c->err, r->text->source, target->span,
                           "%s is a weight above, which no line makes", target->name);
-    sm_status status = check_rank(r, target);
-    int rank = target->rank ? target->rank : entry ? entry->rank : 0;
-    return status ? status : add_entry(r, (array_entry){target->name, rank, false, condition});
+    return add_entry(r, (array_entry){target->name, false});
 }
 
 static bool has_dim(const tree *array, const char *name) {
@@ -395,7 +229,6 @@ static sm_status check_carry(const reading *r, const tree_line *line) {
 
 static sm_status check_line(reading *r, const tree_line *line) {
     sm_status status = line->condition ? read_condition(r, line->condition) : SM_OK;
-    r->condition = line->condition;
     if (!status) status = read_expression(r, line->value);
     if (!status) status = check_sums(r, line);
     if (!status) status = check_carry(r, line);
@@ -406,25 +239,21 @@ static sm_status check_line(reading *r, const tree_line *line) {
         status = sm_fail_at(r->c->err, r->text->source, line->span,
                             "%d array%s before '=', and what stands after it makes %d",
                             line->targets, line->targets == 1 ? "" : "s", results);
-    for (int i = 0; i < line->targets && !status; i++)
-        status = add_target(r, line->target[i], line->condition);
+    for (int i = 0; i < line->targets && !status; i++) status = add_target(r, line->target[i]);
     return status;
 }
 
 /* ---- the text ---- */
 
-static sm_status check_results(reading *r) {
-    sm_status status = SM_OK;
-    r->condition = NULL;
-    for (int i = 0; i < r->text->results && !status; i++) {
+static sm_status check_results(const reading *r) {
+    for (int i = 0; i < r->text->results; i++) {
         const tree *result = r->text->result[i];
         const array_entry *entry = find_entry(r, result->name);
-        if (entry && !entry->weight) status = check_made(r, result->name, result->span, "a result");
-        else
-            status = fail_near(r, result->span, "no line makes", result->name,
-                               nearest_array(r, result->name));
+        if (!entry || entry->weight)
+            return fail_near(r, result->span, "no line makes", result->name,
+                             nearest_array(r, result->name));
     }
-    return status;
+    return SM_OK;
 }
 
 sm_status check_text(checker *c, const tree_text *text) {
@@ -434,7 +263,7 @@ sm_status check_text(checker *c, const tree_text *text) {
     r->text = text;
     sm_status status = SM_OK;
     for (int i = 0; i < text->parameters && !status; i++)
-        status = add_target(r, text->parameter[i], NULL);
+        status = add_target(r, text->parameter[i]);
     for (const tree_line *line = text->line; line && !status; line = line->next)
         status = check_line(r, line);
     if (!status) status = check_results(r);

@@ -334,6 +334,21 @@ static sm_status make(maker *k, const sm_source *config, const char *family) {
     return status;
 }
 
+/* Lines of training have been made to be counted; are those of serving whole, too? */
+static sm_status check_serving(const sm_architecture *a, sm_error *err) {
+    enum { LENGTH = 4096 };
+    sm_arena *arena = sm_arena_new();
+    sm_status status = arena ? SM_OK : sm_fail_memory(err);
+    for (int i = 0; !status && i < 3 * a->kinds; i++) {
+        const sm_text_lines_of of = {
+            i / 3, i % 3 ? SM_TEXT_DECODE : SM_TEXT_PREFILL, i % 3 == 2, LENGTH, LENGTH, false};
+        const sm_text_lines *lines;
+        status = sm_architecture_lines(a, &of, arena, &lines, err);
+    }
+    sm_arena_free(arena);
+    return status;
+}
+
 sm_status sm_architecture_new(const sm_library *library, const sm_source *config,
                               const char *family, sm_arena *arena, const sm_architecture **out,
                               sm_error *err) {
@@ -344,6 +359,7 @@ sm_status sm_architecture_new(const sm_library *library, const sm_source *config
     *a = (sm_architecture){.library = library, .arena = arena};
     maker k = {.a = a, .plan = &plan, .arena = arena, .err = err};
     sm_status status = make(&k, config, family);
+    if (!status && !library->shipped) status = check_serving(a, err); /* texts of the user's own */
     if (!status) *out = a;
     return status;
 }
