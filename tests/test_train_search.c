@@ -271,6 +271,7 @@ static int draw_plans(sm_train *train, const sm_search_options *o, int plans, sm
         plan.lora = o->fixed.lora;
         plan.targets = o->fixed.targets;
         plan.parameters = o->fixed.parameters;
+        if (plan.context * 128 > r.job.seq) continue; /* given, but not searched */
         if (sm_train_price(train, &plan, &drawn.price, NULL) != SM_OK || !drawn.price.fits)
             continue;
         fitting++;
