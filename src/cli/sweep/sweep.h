@@ -35,6 +35,7 @@ typedef struct sweep {
     int columns; /* paths into the data of an answer */
     const char *column[SWEEP_MOST_COLUMNS];
     sm_source asked;        /* the text of --columns; NULL: those of the verb */
+    bool brief;             /* of an answer its best alone is looked at */
     sm_command_watch watch; /* of each question */
     cli_memo *memo;         /* of all */
 } sweep;

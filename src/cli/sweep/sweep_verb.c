@@ -103,6 +103,7 @@ sm_status sweep_new(const cli_call *call, const cli_list *over, const char *colu
     s->system_file = call->common.system_file;
     sm_status status = sweep_read(s, over, columns, words, word, call->arena, err);
     if (status) return status;
+    s->brief = !s->asked.text;
     *memo = (cli_memo){.arena = call->arena};
     s->memo = memo;
     pthread_mutex_init(&memo->lock, NULL);
