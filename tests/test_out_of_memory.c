@@ -66,9 +66,9 @@ static void refuse(long n, bool all) {
 
 /* ---- the commands ---- */
 
-static const cli_verb *const rank_verbs[] = {&run_matmul_verb,   &run_collective_verb,
-                                             &measure_verb,      &run_train_verb,
-                                             &run_generate_verb, &run_serve_verb};
+static const cli_verb *const rank_verbs[] = {
+    &run_matmul_verb,   &run_collective_verb, &measure_verb,  &run_train_verb,
+    &run_generate_verb, &run_serve_verb,      &run_sweep_verb};
 static const cli_program on_ranks = {
     .name = "scalemodel run", .verb = rank_verbs, .verbs = sizeof rank_verbs / sizeof *rank_verbs};
 
@@ -109,6 +109,8 @@ static const char *lines[] = {
     "--plan data=2,microbatch=1",
     "sweep --threads 1 --over what-if.hbm=1..2 -o file roofline B[B,D]~W[D,F] --dims B=1,D=8,F=8 "
     "--on tpu-v5e",
+    "run sweep --with threads --ranks 2 --over what-if.hbm=1..2 -o file roofline B[B,D]~W[D,F] "
+    "--dims B=1,D=8,F=8 --on tpu-v5e",
     "roofline B[B,D]~W[D,F] --dims B=1..4096,D=4096,F=4096 --on tpu-v5e --csv",
     "matmul A[I_X,J]~B[J_X,K_Y]~->~C[I_X,K_Y] --mesh X=4,Y=4 --dims I=4096,J=4096,K=4096 --on "
     "tpu-v5e:4x4 --explain",

@@ -2,6 +2,7 @@
 #include "unit.h"
 #include "random_jobs.h"
 #include "sanitized.h"
+#include "search_copy.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -434,8 +435,42 @@ static void the_state_of_one_chip_is_eighteen_bytes_a_parameter(void **state) {
     }
 }
 
+/* A caller's structure of older headers ends earlier; one of newer headers is refused. */
+static void options_of_other_versions(void **state) {
+    struct {
+        sm_search_options options;
+        char behind[64];
+    } newer;
+    static random_job r;
+    static search_copy found;
+    sm_error err = {0};
+    sm_rng rng = {drawn_from(5)};
+    random_job_fill(&r, &rng);
+    sm_train *train = train_of(&r.job);
+    size_t known = offsetof(sm_search_options, stop);
+    memset(&newer, 0x5a, sizeof newer);
+    sm_search_defaults_sized(&newer.options, known);
+    assert_true(newer.options.size == known && newer.options.top == 3 && newer.options.prune);
+    for (size_t i = known; i < sizeof newer; i++) assert_int_equal(((char *)&newer)[i], 0x5a);
+    newer.options.threads = 1; /* what follows is not read */
+    assert_true(search_copied(train, &newer.options, &found, &err) <= SM_NEGATIVE);
+    sm_search_defaults_sized(&newer.options, sizeof newer);
+    assert_int_equal(search_copied(train, &newer.options, &found, &err), SM_USAGE);
+    assert_non_null(strstr(err.sentence, sm_version()));
+    newer.options.size = 0; /* never set */
+    assert_int_equal(search_copied(train, &newer.options, &found, &err), SM_USAGE);
+    assert_int_equal(sm_search_result_count(NULL), 0);
+    assert_null(sm_search_result_at(NULL, 0).plan);
+    sm_train_free(train);
+    r.job.size = offsetof(sm_job, padded_for);
+    sm_train_free(train_of(&r.job));
+    r.job.size = 0;
+    assert_int_equal(sm_train_new(&r.job, &train, &err), SM_USAGE);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(options_of_other_versions),
         cmocka_unit_test(many_are_priced_as_one),
         cmocka_unit_test(every_price_is_sound),
         cmocka_unit_test(equal_dimensions_change_places),

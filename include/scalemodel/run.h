@@ -42,7 +42,8 @@ typedef struct sm_backend {
     /* Takes back what was sent and not read yet, by a rank that has failed: its buffer may go. NULL
      * where ranks are processes. */
     void (*cancel)(sm_communicator *c, sm_request_handle *send);
-    /* Of a send: is its buffer free? It must still be waited for, which takes no time then. */
+    /* Of a send: is its buffer free? Of a receive that was poked: is it there, or will it never
+     * come? It must still be waited for, which takes no time then. */
     bool (*done)(sm_communicator *c, sm_request_handle *handle);
     sm_status (*barrier)(sm_communicator *c, sm_error *err);
     /* Ranks of equal colour form a group, ordered by key, then by rank. */

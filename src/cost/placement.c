@@ -4,36 +4,35 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How much of each level is taken so far: the next part of it gets this stride. */
+/* How much of each level is taken so far, which is the stride of its next part, and what is left.
+ */
 typedef struct taken {
     const sm_system *system;
-    int stride[SM_MAX_LEVELS];
+    int stride[SM_MAX_LEVELS], left[SM_MAX_LEVELS];
 } taken;
 
 static taken nothing_taken(const sm_system *system) {
     taken t = {.system = system};
-    for (int l = 0; l < SM_MAX_LEVELS; l++) t.stride[l] = 1;
+    for (int l = 0; l < system->levels; l++) t.stride[l] = 1, t.left[l] = system->level[l].size;
     return t;
-}
-
-static int left_of(const taken *t, int level) {
-    return t->system->level[level].size / t->stride[level];
 }
 
 /* Give the group `size` more members on a level. */
 static bool take(taken *t, int level, int size, sm_group *group) {
-    assert(size >= 1 && left_of(t, level) % size == 0);
+    assert(size >= 1 && t->left[level] % size == 0);
     if (size == 1) return true;
     if (group->parts == SM_MAX_PARTS) return false;
     group->part[group->parts++] = (sm_part){(uint8_t)level, size, t->stride[level]};
     group->size *= size;
     t->stride[level] *= size;
+    t->left[level] /= size;
     return true;
 }
 
 /* Take from a level what divides both what is left of it and what the axis still needs. */
 static bool take_factor(taken *t, int level, int size, sm_group *group) {
-    return take(t, level, sm_common_factor(size / group->size, left_of(t, level)), group);
+    if (t->left[level] == 1 || size == group->size) return true;
+    return take(t, level, sm_common_factor(size / group->size, t->left[level]), group);
 }
 
 static void start(const sm_system *system, int axes, sm_placement *placement) {
@@ -63,7 +62,7 @@ static bool finish(const sm_system *system, const int *sizes, sm_placement *plac
     for (int a = 0; a < placement->axes; a++) {
         if (placement->axis[a].size != sizes[a]) return false;
         used *= sizes[a];
-        sm_group_normalise(&placement->axis[a]);
+        if (placement->axis[a].parts > 1) sm_group_normalise(&placement->axis[a]);
         parts += placement->axis[a].parts;
     }
     if (parts > SM_MAX_PARTS) return false;
@@ -211,7 +210,7 @@ static bool take_slices(mesh_job *m) {
         for (int a = 0; a < m->mesh->axes && spans > 1; a++) {
             sm_group *group = &m->placement->axis[a];
             int need = sm_common_factor(m->mesh->axis[a].size / group->size, spans);
-            int factor = sm_common_factor(need, left_of(&m->taken, l));
+            int factor = sm_common_factor(need, m->taken.left[l]);
             if (m->mesh->axis[a].placed == 0) {
                 if (!take(&m->taken, l, factor, group)) return false;
                 spans /= factor;

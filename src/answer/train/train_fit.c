@@ -33,12 +33,14 @@ typedef struct fitting {
 
 static sm_source text_of(const char *text) { return sm_source_of("plan", text); }
 
-/* The best plan under these fixed keys; found->plan is NULL where none fits. */
-static sm_status best_of(const fitting *f, sm_train *train, sm_objective objective,
+/* The best plan under these fixed keys; found->plan is NULL where none fits. any: one that fits,
+ * or none where that takes long to find. */
+static sm_status best_of(const fitting *f, sm_train *train, sm_objective objective, bool any,
                          const sm_plan *fixed, sm_found *found, sm_error *err) {
     sm_search_options search = f->q->search;
     search.fixed = *fixed;
     search.objective = objective;
+    if (any) search.seconds = 1e-9; /* a search that is late ends with the first */
     sm_status status = sm_train_best(f->q, train, search, found, NULL, err);
     return status <= SM_NEGATIVE || status == SM_BAD_INPUT ? SM_OK : status;
 }
@@ -48,7 +50,8 @@ static sm_status best_of(const fitting *f, sm_train *train, sm_objective objecti
 static sm_status find_least(const fitting *f, sm_error *err) {
     sm_found least;
     sm_train_set_memory_margin(f->train, NO_LIMIT);
-    sm_status status = best_of(f, f->train, SM_OBJECTIVE_MEMORY, &f->q->search.fixed, &least, err);
+    sm_status status =
+        best_of(f, f->train, SM_OBJECTIVE_MEMORY, false, &f->q->search.fixed, &least, err);
     sm_train_set_memory_margin(f->train, sm_train_margin(f->q));
     if (status || !least.plan) return status;
     f->out->least = least.price->memory;
@@ -67,7 +70,8 @@ static sm_status fits_on(const fitting *f, const sm_system *system, const sm_pla
     sm_status status = sm_train_new(&job, &train, err);
     if (status) return status;
     sm_train_with_software(f->q, train);
-    status = best_of(f, train, SM_OBJECTIVE_MEMORY, fixed, &found, err);
+    for (int any = 1; any >= 0 && !status && !found.plan; any--)
+        status = best_of(f, train, SM_OBJECTIVE_MEMORY, any, fixed, &found, err);
     sm_train_free(train);
     *fits = found.plan != NULL;
     return status;
@@ -125,7 +129,7 @@ static sm_status try_fixed(const fitting *f, const sm_plan *fixed, const char *w
                            sm_error *err) {
     sm_found found;
     if (f->q->in.stop && *f->q->in.stop) return SM_OK;
-    sm_status status = best_of(f, f->train, SM_OBJECTIVE_TIME, fixed, &found, err);
+    sm_status status = best_of(f, f->train, SM_OBJECTIVE_TIME, false, fixed, &found, err);
     if (!status && found.plan) keep_quickest(f, what, found.price);
     return status;
 }

@@ -88,7 +88,7 @@ extern const cli_about verbs_common, verbs_chip, verbs_model, verbs_plan, verbs_
     verbs_matmul, verbs_collective, verbs_train, verbs_serve, verbs_simulate, verbs_validate,
     verbs_calibrate, verbs_profile, verbs_reshard, verbs_sweep, verbs_design, verbs_support,
     verbs_run, verbs_measure, verbs_page, verbs_run_matmul, verbs_run_collective, verbs_run_train,
-    verbs_run_generate, verbs_run_serve;
+    verbs_run_generate, verbs_run_serve, verbs_run_sweep;
 
 /* Where the value of an option goes in the verb's own struct. */
 typedef struct cli_place {

@@ -199,10 +199,11 @@ sm_status design_ask(design *d, int threads, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT,
                        "neither dollars nor watts are known of every machine: give formulas, "
                        "\"usd_per_hour\" or \"watts\"");
+    const sweep_askers askers = {.threads = threads};
     for (int k = 0; k < d->works && !s; k++) {
         taking t = {d, k, 0};
         const sweep_taker taker = {take, &t, false};
-        s = sweep_spread(d->work[k].s, 0, threads, &taker, err);
+        s = sweep_spread(d->work[k].s, 0, &askers, &taker, err);
     }
     for (int64_t i = 0; i < d->machines && !s; i++) mix(d, &d->machine[i]);
     return s ? s : find_best(d, err);

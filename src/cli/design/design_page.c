@@ -40,6 +40,7 @@ static void show_best(const design *d, design_machine *const *best, size_t n) {
     for (int i = 0; i < s->axes; i++) head[k] = s->axis[i].name, align[k++] = SM_LEFT;
     static const char *const heads[] = {"tokens/s", "$ an hour", "power", "$ a million", "plan"};
     for (int i = 0; i < 5; i++) head[k] = heads[i], align[k++] = i < 4 ? SM_RIGHT : SM_LEFT;
+    if (d->works > 1) head[k - 1] = "plan of the first";
     sm_table *table = sm_table_new(r->arena, NULL, (size_t)k, head, align);
     for (size_t i = 0; i < n && i < MOST_SHOWN; i++) {
         const design_machine *m = best[i];
@@ -133,6 +134,13 @@ static void tell_steps(const design *d, int64_t base) {
 
 /* ---- what a system may cost ---- */
 
+/* Of a system none of whose machines counts: some could do the work. */
+static const char *why_none(const design *d, int axis, int place) {
+    for (int64_t i = 0; i < d->machines; i++)
+        if (design_place(d, i, axis) == place && !d->machine[i].why) return "beyond a bound";
+    return "cannot do it";
+}
+
 /* The price of an hour at which a token costs what it does on the cheapest machine. */
 static void tell_prices(const design *d, int64_t base) {
     sm_report *r = d->r;
@@ -152,7 +160,7 @@ static void tell_prices(const design *d, int64_t base) {
         const double even = m ? token * 3600 * m->tokens_per_s : NAN;
         sm_list_row(&list, true, name, m ? name_of(d, at) : name, m ? m->tokens_per_s : NAN,
                     m ? usd_per_million(d, m) : "-", m ? m->takes[DESIGN_USD] : NAN, even,
-                    m ? sm_show_usd(r, even) : "cannot do it");
+                    m ? sm_show_usd(r, even) : why_none(d, on, i));
     }
 }
 
@@ -224,17 +232,23 @@ static sm_status draw(const design *d, design_machine *const *best, size_t n, in
 /* ---- the page ---- */
 
 static void tell_counts(const design *d, size_t best) {
-    int64_t cannot = 0, beyond = 0;
+    int64_t cannot = 0, beyond = 0, unknown = 0;
     const char *why = NULL;
     for (int64_t i = d->machines; i-- > 0;) {
-        if (d->machine[i].why) cannot++, why = d->machine[i].why;
-        else beyond += d->machine[i].beyond;
+        const design_machine *m = &d->machine[i];
+        if (m->why) cannot++, why = m->why;
+        else if (m->beyond) beyond++;
+        for (int k = 0; k < DESIGN_MEASURES && !m->why; k++)
+            unknown += d->most[k] > 0 && isnan(m->takes[k]);
     }
     sm_report_text(d->r,
                    "Of %lld machines %zu have no other that does as much for as little; %lld are "
-                   "beyond a bound; %lld cannot do the work%s%s.",
-                   (long long)d->machines, best, (long long)beyond, (long long)cannot,
-                   why ? ": " : "", why ? why : "");
+                   "beyond a bound%s; %lld cannot do the work%s%s.",
+                   (long long)d->machines, best, (long long)beyond,
+                   unknown ? sm_textf(d->r, " (%lld may not be: what they take is not known)",
+                                      (long long)unknown)
+                           : "",
+                   (long long)cannot, why ? ": " : "", why ? why : "");
 }
 
 sm_status design_tell(design *d, sm_error *err) {

@@ -115,8 +115,9 @@ static sm_status read_work(design *d, const json_value *v, sm_error *err) {
         return json_fail(&ask->item[0], "work is what train or serve answers");
     w->name = sm_arena_printf(d->call->arena, "%s %s", word[0], ask->n > 1 ? word[1] : "");
     if (!w->name) return sm_fail_memory(err);
-    return sweep_new(d->call, &d->over, "tokens_per_s_per_chip,plan", (int)ask->n, word, &w->s,
-                     err);
+    s = sweep_new(d->call, &d->over, "tokens_per_s_per_chip,plan", (int)ask->n, word, &w->s, err);
+    if (!s) w->s->brief = true;
+    return s;
 }
 
 static sm_status read_all(design *d, const json_value *root, sm_error *err) {

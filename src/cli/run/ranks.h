@@ -86,4 +86,4 @@ extern const cli_verb run_matmul_verb, measure_verb;
 extern const cli_verb run_collective_verb;
 extern const cli_verb run_train_verb;
 extern const cli_verb run_generate_verb;
-extern const cli_verb run_serve_verb;
+extern const cli_verb run_serve_verb, run_sweep_verb;

@@ -7,7 +7,8 @@
 #include "ranks.h"
 
 static const cli_verb *const verbs[] = {&run_matmul_verb, &run_collective_verb, &measure_verb,
-                                        &run_train_verb,  &run_generate_verb,   &run_serve_verb};
+                                        &run_train_verb,  &run_generate_verb,   &run_serve_verb,
+                                        &run_sweep_verb};
 
 static const cli_program program = {
     .name = "scalemodel run",

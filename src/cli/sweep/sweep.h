@@ -35,9 +35,19 @@ typedef struct sweep {
     int columns; /* paths into the data of an answer */
     const char *column[SWEEP_MOST_COLUMNS];
     sm_source asked;        /* the text of --columns; NULL: those of the verb */
+    bool brief;             /* of an answer its best alone is looked at */
     sm_command_watch watch; /* of each question */
     cli_memo *memo;         /* of all */
 } sweep;
+
+/* What a verb that sweeps is given. */
+typedef struct sweep_values {
+    cli_list over;
+    const char *columns, *output, *plot;
+} sweep_values;
+#define SWEEP_PLACES(values, member)                                                               \
+    CLI_AT(values, "over", member.over), CLI_AT(values, "columns", member.columns),                \
+        CLI_AT(values, "output", member.output), CLI_AT(values, "plot", member.plot)
 
 /* Cells of a row: the values of its axes, "yes", "no" or "refused", the columns, and why not. */
 int sweep_cells(const sweep *s);
@@ -59,16 +69,34 @@ int64_t sweep_stride(const sweep *s, int axis);
 /* Where each of the cells of a row begins. */
 void sweep_part(const sweep *s, const char *cells, const char **cell);
 
-/* ---- the rows of a sweep, asked by threads and taken in order ---- */
+/* ---- the rows of a sweep, asked by threads, and by others, and taken in order ---- */
 typedef struct sweep_taker {
     /* The cells of the next row, by one thread at a time. */
     sm_status (*take)(void *context, const char *cells, sm_error *err);
     void *context;
     bool terminal; /* tell how far it is on standard error */
 } sweep_taker;
+typedef struct sweep_spreading sweep_spreading;
+typedef struct sweep_askers {
+    int threads, others;
+    /* Lets the others ask, until there are no more rows; NULL: there are none. */
+    void (*hand_out)(void *context, sweep_spreading *p);
+    void *context;
+} sweep_askers;
 /* Ask the questions from row `first` on. */
-sm_status sweep_spread(const sweep *s, int64_t first, int threads, const sweep_taker *taker,
-                       sm_error *err);
+sm_status sweep_spread(const sweep *s, int64_t first, const sweep_askers *askers,
+                       const sweep_taker *taker, sm_error *err);
+/* The next rows that nobody has, from *row on, `most` of them at most: how many. 0: none as long as
+ * rows before them are missing; -1: no more. */
+int sweep_next(sweep_spreading *p, int most, int64_t *row);
+/* The cells of some rows, one after the other, or why they could not be asked. */
+void sweep_bring(sweep_spreading *p, int64_t row, int rows, const char *cells, sm_status status,
+                 const sm_error *err);
+/* How many bytes the cells of a row take. */
+size_t sweep_cells_bytes(const sweep *s, const char *cells);
+/* Answer what a call asks. */
+sm_status sweep_run(const cli_call *call, const sweep_values *o, const sweep_askers *askers,
+                    sm_report *r, sm_error *err);
 
 /* ---- the rows of a sweep as a picture ---- */
 typedef struct sweep_plot sweep_plot;

@@ -196,7 +196,7 @@ static sm_status answer(asking *a, int64_t row, sm_report *r, char **cells, sm_e
     *call = (cli_call){.arena = a->arena, .argv = a->word, .watch = &a->s->watch};
     call->machine = a->machine;
     call->memo = a->s->memo;
-    call->brief = !a->s->asked.text;
+    call->brief = a->s->brief;
     sm_status status = cli_parse(a->s->verb, a->words, a->word, call, &refused);
     if (!status) status = check_question(call, &refused);
     if (!status) status = a->s->verb->run(call, r, &refused);

@@ -3,11 +3,12 @@
 #include "sweep.h"
 #include <string.h>
 
-enum { AHEAD = 4096 }; /* rows that are kept until the slowest before them is there */
+enum { AHEAD = 65536 }; /* rows that are kept until the slowest before them is there */
 
-typedef struct spread {
+struct sweep_spreading {
     const sweep *s;
     const sweep_taker *taker;
+    const sweep_askers *askers;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     int64_t first, next, done; /* to begin with; to be asked; to be handed on */
@@ -17,9 +18,9 @@ typedef struct spread {
     int64_t failed; /* the row that the error is of */
     sm_error *err;
     double begun_s, shown_s;
-} spread;
+};
 
-static void fail(spread *p, int64_t row, sm_status status, const sm_error *err) {
+static void fail(sweep_spreading *p, int64_t row, sm_status status, const sm_error *err) {
     if (p->status && p->failed <= row) return;
     p->status = status;
     p->failed = row;
@@ -27,7 +28,7 @@ static void fail(spread *p, int64_t row, sm_status status, const sm_error *err) 
 }
 
 /* A key of --columns that an answer does not have is told by the first of them. */
-static sm_status check(spread *p, const char *cells, sm_error *err) {
+static sm_status check(sweep_spreading *p, const char *cells, sm_error *err) {
     const char *cell[SWEEP_MOST_CELLS];
     if (p->checked) return SM_OK;
     sweep_part(p->s, cells, cell);
@@ -39,7 +40,7 @@ static sm_status check(spread *p, const char *cells, sm_error *err) {
 }
 
 /* All that is there in order. */
-static void hand_on(spread *p) {
+static void hand_on(sweep_spreading *p) {
     for (char **cells; *(cells = &p->cells[p->done % AHEAD]); p->done++) {
         sm_error err = {.status = SM_OK};
         sm_status status = check(p, *cells, &err);
@@ -59,50 +60,88 @@ static void hand_on(spread *p) {
     fflush(stderr);
 }
 
-static bool stopped(const spread *p) {
+static bool stopped(const sweep_spreading *p) {
     return p->status || (p->s->watch.stop && *p->s->watch.stop);
 }
 
-static void *work(void *context) {
-    spread *p = context;
+int sweep_next(sweep_spreading *p, int most, int64_t *row) {
     pthread_mutex_lock(&p->lock);
-    while (!stopped(p) && p->next < p->s->rows) {
-        if (p->next >= p->done + AHEAD) {
-            pthread_cond_wait(&p->changed, &p->lock);
-            continue;
-        }
-        const int64_t row = p->next++;
-        char *cells;
-        sm_error err = {.status = SM_OK};
-        pthread_mutex_unlock(&p->lock);
-        sm_status status = sweep_ask(p->s, row, &cells, &err);
-        pthread_mutex_lock(&p->lock);
-        if (status) fail(p, row, status, &err);
-        p->cells[row % AHEAD] = cells;
-        if (row == p->done) hand_on(p);
-        pthread_cond_broadcast(&p->changed);
+    int64_t n = p->s->rows - p->next, room = p->done + AHEAD - p->next;
+    bool over = stopped(p) || n == 0;
+    const int64_t share = 1 + n / (2 * (p->askers->threads + p->askers->others));
+    n = n < room ? n : room;
+    n = n < share ? n : share; /* so that all end together */
+    n = over ? -1 : n < most ? n : most;
+    *row = p->next;
+    p->next += n > 0 ? n : 0;
+    pthread_mutex_unlock(&p->lock);
+    return (int)n;
+}
+
+size_t sweep_cells_bytes(const sweep *s, const char *cells) {
+    const char *cell[SWEEP_MOST_CELLS];
+    sweep_part(s, cells, cell);
+    const char *last = cell[sweep_cells(s) - 1];
+    return (size_t)(last - cells) + strlen(last) + 1;
+}
+
+void sweep_bring(sweep_spreading *p, int64_t row, int rows, const char *cells, sm_status status,
+                 const sm_error *err) {
+    sm_error own = {.status = SM_OK};
+    if (status) own = *err;
+    pthread_mutex_lock(&p->lock);
+    for (int i = 0; i < rows && !status; i++) {
+        const size_t bytes = sweep_cells_bytes(p->s, cells);
+        char *copy = sm_malloc(bytes);
+        if (copy) memcpy(copy, cells, bytes);
+        else status = sm_fail_memory(&own);
+        p->cells[(row + i) % AHEAD] = copy;
+        cells += bytes;
     }
+    if (status) fail(p, row, status, &own);
+    hand_on(p);
     pthread_cond_broadcast(&p->changed);
     pthread_mutex_unlock(&p->lock);
+}
+
+static void wait_for_others(sweep_spreading *p) {
+    pthread_mutex_lock(&p->lock);
+    while (!stopped(p) && p->next == p->done + AHEAD) pthread_cond_wait(&p->changed, &p->lock);
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void *work(void *context) {
+    sweep_spreading *p = context;
+    int64_t row;
+    for (int n; (n = sweep_next(p, 1, &row)) >= 0;) {
+        char *cells;
+        sm_error err = {.status = SM_OK};
+        sm_status status = n ? sweep_ask(p->s, row, &cells, &err) : SM_OK;
+        if (n) sweep_bring(p, row, 1, cells, status, &err);
+        else wait_for_others(p);
+        sm_free(n ? cells : NULL);
+    }
     return NULL;
 }
 
-sm_status sweep_spread(const sweep *s, int64_t first, int threads, const sweep_taker *taker,
-                       sm_error *err) {
+sm_status sweep_spread(const sweep *s, int64_t first, const sweep_askers *askers,
+                       const sweep_taker *taker, sm_error *err) {
     enum { MOST_THREADS = 1024 };
     pthread_t thread[MOST_THREADS];
-    spread *p = sm_calloc(1, sizeof *p);
+    sweep_spreading *p = sm_calloc(1, sizeof *p);
     if (!p) return sm_fail_memory(err);
-    *p = (spread){.s = s, .taker = taker, .first = first, .next = first, .done = first};
+    *p = (sweep_spreading){.s = s, .taker = taker, .askers = askers, .first = first};
+    p->next = p->done = first;
     p->checked = !s->asked.text;
     p->err = err;
     p->begun_s = sm_clock_s();
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->changed, NULL);
-    int started = 0;
-    while (started < threads - 1 && started < MOST_THREADS &&
+    int started = 0, wanted = askers->hand_out ? askers->threads : askers->threads - 1;
+    while (started < wanted && started < MOST_THREADS &&
            pthread_create(&thread[started], NULL, work, p) == 0)
         started++;
+    if (askers->hand_out) askers->hand_out(askers->context, p);
     work(p); /* a thread that did not start leaves its work to the others */
     for (int i = 0; i < started; i++) pthread_join(thread[i], NULL);
     if (p->shown_s > 0.0) fputs("\r\033[K", stderr);

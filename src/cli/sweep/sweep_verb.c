@@ -7,13 +7,10 @@
 
 enum { MOST_SHOWN = 100000 };
 
-typedef struct sweep_values {
-    cli_list over;
-    const char *columns, *output, *plot;
+typedef struct threads_values {
+    sweep_values of;
     int64_t threads;
-} sweep_values;
-
-#define AT(option, member) CLI_AT(sweep_values, option, member)
+} threads_values;
 
 /* ---- rows ---- */
 
@@ -106,6 +103,7 @@ sm_status sweep_new(const cli_call *call, const cli_list *over, const char *colu
     s->system_file = call->common.system_file;
     sm_status status = sweep_read(s, over, columns, words, word, call->arena, err);
     if (status) return status;
+    s->brief = !s->asked.text;
     *memo = (cli_memo){.arena = call->arena};
     s->memo = memo;
     pthread_mutex_init(&memo->lock, NULL);
@@ -115,8 +113,8 @@ sm_status sweep_new(const cli_call *call, const cli_list *over, const char *colu
 
 void sweep_end(sweep *s) { pthread_mutex_destroy(&s->memo->lock); }
 
-static sm_status ask_all(const cli_call *call, sweep *s, sm_report *r, sm_error *err) {
-    const sweep_values *o = call->values;
+static sm_status ask_all(const cli_call *call, const sweep_values *o, sweep *s,
+                         const sweep_askers *askers, sm_report *r, sm_error *err) {
     int64_t before = 0;
     sm_status status = SM_OK;
     if (!o->output && s->rows > MOST_SHOWN)
@@ -133,7 +131,7 @@ static sm_status ask_all(const cli_call *call, sweep *s, sm_report *r, sm_error 
     else if (!status) begin_table(&t);
     t.row = before;
     if (!status && r->out_of_memory) status = sm_fail_memory(err);
-    if (!status) status = sweep_spread(s, before, sm_search_threads((int)o->threads), &taker, err);
+    if (!status) status = sweep_spread(s, before, askers, &taker, err);
     sm_error none = {.status = SM_OK};
     sm_status closed = sweep_file_close(t.file, !status, status ? &none : err);
     if (!status) status = closed;
@@ -142,13 +140,13 @@ static sm_status ask_all(const cli_call *call, sweep *s, sm_report *r, sm_error 
     return status ? status : t.yes > 0.0 || before > 0 ? SM_OK : SM_NEGATIVE;
 }
 
-static sm_status run_sweep(const cli_call *call, sm_report *r, sm_error *err) {
-    const sweep_values *o = call->values;
+sm_status sweep_run(const cli_call *call, const sweep_values *o, const sweep_askers *askers,
+                    sm_report *r, sm_error *err) {
     sweep *s;
     sm_status status =
         sweep_new(call, &o->over, o->columns, call->positionals, call->positional, &s, err);
     if (status) return status;
-    if (o->over.n > 0) status = ask_all(call, s, r, err);
+    if (o->over.n > 0) status = ask_all(call, o, s, askers, r, err);
     else
         status = sm_fail(err, SM_USAGE,
                          "a sweep takes values from --over, as in --over batch=1M,4M; without it "
@@ -158,10 +156,16 @@ static sm_status run_sweep(const cli_call *call, sm_report *r, sm_error *err) {
     return status;
 }
 
+static sm_status run_sweep(const cli_call *call, sm_report *r, sm_error *err) {
+    const threads_values *o = call->values;
+    const sweep_askers askers = {.threads = sm_search_threads((int)o->threads)};
+    return sweep_run(call, &o->of, &askers, r, err);
+}
+
 const cli_verb cli_sweep = {
     .about = &verbs_sweep,
-    CLI_VALUES(sweep_values, AT("over", over), AT("columns", columns), AT("output", output),
-               AT("plot", plot), AT("threads", threads)),
+    CLI_VALUES(threads_values, SWEEP_PLACES(threads_values, of),
+               CLI_AT(threads_values, "threads", threads)),
     .tells_progress = true,
     .asks = &cli_scalemodel,
     .run = run_sweep,
