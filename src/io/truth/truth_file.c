@@ -46,13 +46,11 @@ static sm_source without_mark(sm_source s) {
 /* One row a line ends its first line with its brace, if that is not too long to be seen at once;
  * what tools write goes on. */
 static bool has_lines(const sm_source *s) {
-    sm_span all = sm_source_trim(s, 0, s->length);
-    const char *end = memchr(s->text + all.offset, '\n', all.length);
-    if (all.length == 0 || s->text[all.offset] != '{') return false;
-    if (!end && s->length >= PACKED_PEEK - 3) return true;
-    sm_span first =
-        sm_source_trim(s, all.offset, end ? (size_t)(end - s->text) : all.offset + all.length);
-    return s->text[first.offset + first.length - 1] == '}';
+    const sm_span all = sm_source_trim(s, 0, s->length);
+    const char *at = s->text + all.offset, *end = memchr(at, '\n', all.length);
+    const sm_span first = sm_source_trim(s, all.offset, end ? (size_t)(end - s->text) : s->length);
+    bool cut = !end && s->length >= PACKED_PEEK - 3;
+    return all.length > 0 && *at == '{' && (cut || at[first.length - 1] == '}');
 }
 
 static sm_status read_rows(truth_file *f, line_reader *lines, truth_rows *rows) {
@@ -73,6 +71,7 @@ static sm_status read_rows(truth_file *f, line_reader *lines, truth_rows *rows) 
             status =
                 strchr("{[", text.text[at]) ? truth_json_read(f, rows) : truth_csv_read(f, rows);
     }
+    f->source = NULL;
     sm_arena_free(whole);
     return status;
 }
