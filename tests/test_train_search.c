@@ -218,14 +218,15 @@ static void the_search_is_exact_under_any_constants(void **state) {
                                            "aleph-alpha"};
     sm_rng rng = {drawn_from(30)};
     int found = 0;
-    for (int i = 0; i < TIMES(96); i++) {
+    for (int i = 0; i < TIMES(192); i++) {
+        if (i == 96) rng = (sm_rng){77005}; /* two nodes' passes had one key: 2 of 8, and 8 of 2 */
         random_job_fill(&r, &rng);
         r.system = random_job_system(systems[i % 8]);
         sm_search_options o = options_of(&rng);
         o.objective = i % 4 ? SM_OBJECTIVE_TIME : SM_OBJECTIVE_COST;
         sm_train *train = train_of(&r.job);
         sm_calibration constants = *sm_train_calibration(train);
-        if (i >= 16) random_constants(&constants, &rng); /* the first as they are shipped */
+        if (i % 96 >= 16) random_constants(&constants, &rng); /* the first as they are shipped */
         sm_train_set_calibration(train, &constants);
         sm_train_set_software_memory(train,
                                      sm_software_memory_of(software[i % 5], &r.system.chip, 0));
