@@ -219,7 +219,8 @@ static void the_search_is_exact_under_any_constants(void **state) {
     sm_rng rng = {drawn_from(30)};
     int found = 0;
     for (int i = 0; i < TIMES(192); i++) {
-        if (i == 96) rng = (sm_rng){77005}; /* two nodes' passes had one key: 2 of 8, and 8 of 2 */
+        if (i == 96)
+            rng = (sm_rng){77005231045}; /* two nodes' passes had one key: 2 of 8, and 8 of 2 */
         random_job_fill(&r, &rng);
         r.system = random_job_system(systems[i % 8]);
         sm_search_options o = options_of(&rng);
