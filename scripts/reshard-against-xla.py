@@ -46,7 +46,7 @@ def group_size(line, chips):
     listed = re.search(r"replica_groups=\{\{([\d,]*)\}", line)
     if listed:
         return len(listed.group(1).split(","))
-    named = re.search(r"replica_groups=mesh\[([^\]]*)\] \{([^}]*)\}", line)
+    named = re.search(r"replica_groups=mesh\[([^\]]*)\][^{]*\{([^}]*)\}", line)
     if named:
         sizes = dict(re.findall(r"'(\w+)'=(\d+)", named.group(1)))
         n = 1

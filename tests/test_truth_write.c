@@ -1,9 +1,11 @@
 /* Rows written to a file read back as they were, and predict the same. */
 #include <math.h>
 #include "unit.h"
+#include "sanitized.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "model_of.h"
@@ -286,6 +288,47 @@ static void alike_rows_of_inference_are_folded(void **state) {
     (void)state;
 }
 
+/* Megabytes that this process had at most. */
+static double most_mb(void) {
+    struct rusage used;
+    assert_int_equal(getrusage(RUSAGE_SELF, &used), 0);
+    return (double)used.ru_maxrss / 1024;
+}
+
+/* 40 MB of lines of JSON, of two configurations: a few rows are kept and none of the text, blank
+ * lines and ends of other systems are as they were, and what is wrong has its place. */
+static void lines_of_json_are_read_one_by_one(void **state) {
+    enum { MANY = 40000 };
+    const sm_truth_given given = {.fold = true};
+    sm_arena *arena = sm_arena_new();
+    sm_truth truth;
+    sm_error err = {.status = SM_OK};
+    FILE *file = fopen(path, "w");
+    double rows = 0;
+    assert_non_null(file);
+    fprintf(file, "\xEF\xBB\xBF\n");
+    for (int i = 0; i < MANY; i++)
+        fprintf(file,
+                "{\"chip\": \"h100\", \"m\": %d, \"n\": 8, \"k\": 8, \"time_us\": %d, \"label\": "
+                "\"%01000d\"}\r\n",
+                i % 2 + 1, i % 7 + 1, 0);
+    assert_int_equal(fclose(file), 0);
+    double before = most_mb();
+    if (sm_truth_read_given(path, &given, arena, &truth, &err)) fail_msg("%s", err.sentence);
+    if (!SANITIZED) assert_true(most_mb() - before < 10);
+    assert_true(truth.n <= 2 * SM_TRUTH_MOST_ALIKE);
+    for (size_t i = 0; i < truth.n; i++) rows += 1.0 + truth.row[i].alike;
+    assert_true(rows == MANY);
+    file = fopen(path, "a");
+    assert_non_null(file);
+    fprintf(file, "\n{\"chip\": \"h100\", \"m\": 1, \"n\": 8, \"k\": -8, \"time_us\": 1}\n");
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(sm_truth_read_given(path, &given, arena, &truth, &err), SM_BAD_INPUT);
+    assert_int_equal(err.line, MANY + 3);
+    sm_arena_free(arena);
+    (void)state;
+}
+
 /* Of 999 rows of one configuration, 5 of another and 1 without a time: all are counted, few are
  * kept, and what was measured keeps its mean and its middle; a configuration of few keeps every
  * row. */
@@ -333,6 +376,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(published_rows_come_back),
                                        cmocka_unit_test(own_rows_come_back),
                                        cmocka_unit_test(other_files_are_left_alone),
+                                       cmocka_unit_test(lines_of_json_are_read_one_by_one),
                                        cmocka_unit_test(alike_rows_are_folded),
                                        cmocka_unit_test(alike_rows_of_inference_are_folded),
                                        cmocka_unit_test(rows_of_own_chips_are_predicted),

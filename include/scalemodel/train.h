@@ -11,6 +11,7 @@
 SM_DECLARATIONS_BEGIN
 
 /* ---- the job ---- */
+#define SM_MOST_SEQUENCES 1e9 /* of a batch: microbatches are counted in ints */
 typedef struct sm_job {
     size_t size; /* sizeof(sm_job) in the caller's header */
     const sm_model *model;

@@ -275,7 +275,6 @@ static sm_status more_room(const packed_stream *s, char **bytes, size_t length, 
                            size_t most, sm_error *err) {
     if (length > most) return too_large(s, most, err);
     size_t wide = *room ? 2 * *room : PACKED_BUFFER;
-    if (*room == 0 && s->packing == PLAIN && s->size > wide) wide = (size_t)s->size + 1;
     if (wide > most) wide = most + 1;
     char *larger = sm_realloc(*bytes, wide);
     if (!larger) return sm_fail_memory(err);
@@ -284,20 +283,22 @@ static sm_status more_room(const packed_stream *s, char **bytes, size_t length, 
     return SM_OK;
 }
 
+/* What is of known size, as it was opened, goes to its place at once. */
 sm_status packed_rest(packed_stream *s, size_t most, sm_arena *arena, sm_source *out,
                       sm_error *err) {
-    char *bytes = NULL;
-    size_t length = 0, room = 0, got = 1;
+    const bool known = s->packing == PLAIN && s->size > 0;
+    size_t length = 0, room = known ? (size_t)s->size : 0, got = 1;
     if (s->size > most) return too_large(s, most, err);
-    sm_status status = SM_OK;
-    while (!status && got) {
+    char *text = known ? sm_arena_alloc(arena, room + 1) : NULL, *bytes = text;
+    sm_status status = known && !text ? sm_fail_memory(err) : SM_OK;
+    while (!status && got && !(known && length == room)) {
         if (length == room) status = more_room(s, &bytes, length, &room, most, err);
         if (!status) status = read_some(s, bytes + length, room - length, &got, err);
         length += status ? 0 : got;
     }
-    char *text = status ? NULL : sm_arena_copy(arena, bytes, length);
+    if (!status && !known) text = sm_arena_copy(arena, bytes, length);
     const char *name = status ? NULL : sm_arena_copy(arena, s->path, strlen(s->path));
-    sm_free(bytes);
+    if (!known) sm_free(bytes);
     if (!status && (!text || !name)) return sm_fail_memory(err);
     if (!status) *out = (sm_source){name, text, length};
     return status;

@@ -15,7 +15,6 @@
  *
  * with ways the chips of a copy over which the gradient is partial (1 without ZeRO), peers 2 where
  * two stages share the update (Rajbhandari et al., "ZeRO", 2020). */
-#include <string.h>
 
 #include "partition_parts.h"
 #include "program_parts.h"

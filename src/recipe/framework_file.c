@@ -1,6 +1,5 @@
 /* Reading data/frameworks/NAME.json: docs/frameworks.md tells what each field means. */
 #include <string.h>
-#include <strings.h>
 
 #include "framework.h"
 

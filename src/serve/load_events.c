@@ -18,12 +18,9 @@ enum {
     COUNTED = 4000,     /* at a rate */
     MOST_FIRST = 8000,  /* until empty engines are as full as they get: those do not count */
     MOST_ENGINES = 64,  /* at a rate: of more these have their share of it */
-    LIMITED_RUNS = 8,   /* at a rate, beside limits: as many as decide whether they are kept */
     PLENTY_RUN = 1 << 20
 };
 static const double ROUNDING = 1e-9, NINE_IN_TEN = 0.9;
-/* Of the requests of a run: one in ten that is late may be so many more or fewer in another. */
-static const double IN_DOUBT = 0.04;
 static const double PLENTY_KV = 1e12; /* tokens: who runs at once is known already */
 
 /* An engine of which each request stands for several, behind a prefix that all have cached. */
@@ -85,22 +82,10 @@ static sm_status make_side(const events *e, sm_serve *serve, const sm_plan *plan
 
 static bool is_over(const events *e) { return e->served >= e->first + e->counted; }
 
-/* Of all requests up to this run, so many that are late are too many, or few enough (-1), for
- * certain: in the last run any number is one of both. */
-static double late_at(const events *e, int sign) {
-    double runs = e->run + 1, n = e->counted * runs;
-    double doubt = runs < e->runs ? IN_DOUBT * e->counted * sqrt(runs) : 0;
-    return n - floor(NINE_IN_TEN * n) + sign * doubt;
-}
-
-static bool is_decided(const events *e) {
-    return e->late || fmax(e->late_first, e->late_tokens) < late_at(e, -1);
-}
-
 /* One more at a rate, of which no more than so many may be later than what nine in ten keep to. */
 static void note_late(events *e, double seconds, double most_s, double *late) {
     *late += most_s > 0 && seconds > most_s;
-    e->late = e->late || *late >= late_at(e, 1);
+    e->late = e->late || *late >= e->counted - floor(NINE_IN_TEN * e->counted);
 }
 
 /* A simulation that is late ends here; none come where all that count are served. */
@@ -185,11 +170,12 @@ static void set_policy(const events *e, const sm_engine engine[2], sm_simulation
     o->seed = (uint64_t)e->run;
 }
 
-/* Once: from the first request to the last that is drawn. */
+/* Once. Of requests all alike those that begin together would end together, and so come together.
+ */
 static sm_status run(events *e, const sm_engine engine[2], sm_error *err) {
     const sm_serve_job *job = &e->c->e->decode->job;
     const sm_load *load = e->c->load;
-    bool even = e->clients > 0 && !(load->spread > 0);
+    bool even = !(load->spread > 0);
     double shortest = load->shortest > 0 ? load->shortest : SM_LOAD_SHORTEST,
            longest = even ? 2 / (1 + shortest) : 1;
     sm_synthetic draw = {.kind = SM_ARRIVALS_POISSON,
@@ -227,10 +213,7 @@ static void simulate(events *e, event_times *out) {
     if (!s && engines->apart)
         s = make_side(e, engines->prefill, &engines->prefill_plan, true, sides + 1, engine + 1,
                       &c->err);
-    for (bool done = false; !s && !done && e->run < e->runs; e->run++) {
-        s = run(e, engine, &c->err);
-        done = !(e->clients > 0) && is_decided(e);
-    }
+    for (; !s && e->run < e->runs; e->run++) s = run(e, engine, &c->err);
     c->failed = s != SM_OK && !e->late;
     if (e->late) out->mean_s = out->steady_s = out->p90_s = e->clients > 0 ? e->least_s : INFINITY;
     else if (!c->failed) read_first(e, out);
@@ -279,7 +262,7 @@ void load_open_first(load_steps *c, double rate, double running, double most_run
     enum { FULLER = 4, ROOM = 16 }; /* than on average */
     events e = {.c = c,
                 .each = 1,
-                .runs = c->load->most_ttft_s > 0 || c->load->most_tpot_s > 0 ? LIMITED_RUNS : 1,
+                .runs = 1,
                 .counted = COUNTED,
                 .room = larger(1, floor(smaller(most_running, FULLER * running + ROOM)))};
     /* Of a pool that prefills each worker has its share; those that decode let nobody wait. */

@@ -732,7 +732,7 @@ static bool search_route(const sm_journey *j, double finest, double below, sm_ro
     s.finest = finest;
     s.best = below;
     s.dropped = false;
-    s.both = sizes_differ(j, s.idle);
+    s.both = sizes_differ(j, s.idle) || (j->uneven && j->joined); /* whose blocks may not nest */
     s.met[0] = s.met[1] = NONE;
     cut_dimensions(&s);
     find_alike(&s);

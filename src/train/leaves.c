@@ -648,11 +648,10 @@ static void lay_hopeful(expansion *x) {
 static const placed_passes *hopeful_passes(expansion *x, passes_of_what of) {
     pieces *p = &x->l->p;
     const int n = passes_of(x->t);
-    uint64_t key = sm_hash_mixed(SM_HASH_SEED, p->v->code);
+    uint64_t key = sm_hash_mixed(timed_key(x), p->v->code); /* of 2 and 8 not that of 8 and 2 */
     key = sm_hash_mixed(sm_hash_mixed(key, (uint32_t)x->t->part), x->regather[0][0].regather);
     key = sm_hash_mixed(key, (uint32_t)x->plan.fsdp);
     if (p->v->over & SM_BIT(SM_AXIS_DATA)) key = sm_hash_mixed(key, (uint32_t)x->plan.data);
-    key = sm_hash_mixed(key, timed_key(x));
     placed_passes *at = &x->l->hopeful[key % (x->l->n_timed * HOPEFUL)];
     if (at->key == key && at->of >= of) return at;
     if (!at->at) at->at = x->l->pass_room, x->l->pass_room += PASS_KINDS * n;

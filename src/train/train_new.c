@@ -328,9 +328,6 @@ const variant *train_variant(sm_train *t, const sm_plan *plan, sm_error *err) {
     return v ? v : build_variant(t, plan, err);
 }
 
-/* Microbatches are counted in ints. */
-static const double MOST_SEQUENCES = 1e9;
-
 static sm_status check_job(const sm_job *job, sm_error *err) {
     if (!(job->seq >= 1) || job->seq > 1e9 || fmod(job->seq, 1) != 0)
         return sm_fail(err, SM_BAD_INPUT,
@@ -339,13 +336,11 @@ static sm_status check_job(const sm_job *job, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT,
                        "a batch of %.0f tokens is less than one sequence of %.0f",
                        job->batch_tokens, job->seq);
-    if (job->batch_tokens > 1e15 || job->tokens > 1e18)
-        return sm_fail(err, SM_BAD_INPUT,
-                       "more tokens than this can count: at most 1e15 a batch, 1e18 a run");
-    if (job->batch_tokens / job->seq > MOST_SEQUENCES)
-        return sm_fail(err, SM_BAD_INPUT,
-                       "a batch of %.3g sequences is more than this can count: at most %.0e",
-                       job->batch_tokens / job->seq, MOST_SEQUENCES);
+    if (job->batch_tokens / job->seq > SM_MOST_SEQUENCES || job->tokens > 1e18)
+        return sm_fail(
+            err, SM_BAD_INPUT,
+            "more than this can count: at most %.0e sequences a batch, 1e18 tokens a run",
+            SM_MOST_SEQUENCES);
     if (sm_chip_peak(&job->system->chip, SM_BF16, NULL) <= 0)
         return sm_fail(err, SM_BAD_INPUT, "chip %s has no peak FLOP/s for bf16 or wider",
                        job->system->chip.name);

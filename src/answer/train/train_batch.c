@@ -101,6 +101,9 @@ static sm_status read_batch(const sm_source *text, double seq, sm_batch *batch, 
     if (batch->asked_tokens < seq)
         return sm_fail_at(err, text, span, "a batch counts tokens, and one sequence alone has %.0f",
                           seq);
+    if (batch->asked_tokens / seq > SM_MOST_SEQUENCES)
+        return sm_fail_at(err, text, span, "a batch has at most %.0e sequences of %.0f tokens",
+                          SM_MOST_SEQUENCES, seq);
     /* "512k" tokens are about so many, "512Ki" and "524288" just these */
     char last = text->text[number.offset + number.length - 1];
     batch->sequences = round(batch->asked_tokens / seq);

@@ -1,6 +1,5 @@
 /* train_frameworks: a question put to each framework that can run it, by constants of its own; the
  * answer keeps to the one whose step is surest to be short. */
-#include "runners.h"
 #include "train_asked.h"
 
 #include <math.h>

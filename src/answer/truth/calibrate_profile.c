@@ -3,7 +3,6 @@
  * the module that is in the profile. */
 #include "validated.h"
 #include "scalemodel/profile.h"
-#include "scalemodel/spmd.h"
 
 #include <math.h>
 

@@ -43,6 +43,8 @@ sm_status cli_frameworks(const cli_call *call, const cli_recipe_values *given, s
                          cli_asked_frameworks *out, sm_error *err) {
     const char *name = cli_any_framework(given) ? NULL : given->framework;
     *out = (cli_asked_frameworks){.known = NULL};
+    if (given->emit && call->common.csv)
+        return sm_fail(err, SM_USAGE, "--emit prints a recipe, and --csv tables of plans");
     const bool own = given->frameworks.n > 0; /* which are added to those shipped */
     sm_status status = own ? sm_frameworks_shipped(call->arena, &out->known, err)
                            : shipped(call, &out->known, err);

@@ -3,6 +3,7 @@
 #include "scalemodel/io.h"
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 /* 2^53: whole numbers are exact up to here. */
@@ -252,6 +253,13 @@ sm_status cli_system_file(const cli_call *call, sm_chip **chips, size_t *n, sm_e
     return sm_io_chips_parse(&source, call->arena, chips, n, err);
 }
 
+/* The option that was given this text, or what else it may be. */
+static const char *name_of(const cli_call *call, const char *text, const char *usual) {
+    for (int i = 0; call->verb->about->options[i].name; i++)
+        if (call->given[i] && call->given[i] == text) return call->name[i];
+    return call->positionals > 1 && text == call->positional[1] ? "SYSTEM" : usual;
+}
+
 sm_status cli_system(const cli_call *call, const char *on, sm_system *system, sm_error *err) {
     sm_chip *chips;
     size_t n;
@@ -260,7 +268,7 @@ sm_status cli_system(const cli_call *call, const char *on, sm_system *system, sm
     if (!on && n == 1) on = chips[0].name;
     const cli_option *own = on ? NULL : cli_own_option(call->verb, "on");
     if (own) return sm_fail(err, SM_USAGE, "%s needs --on %s", call->verb->about->name, own->value);
-    sm_source source = sm_source_of("--on", on ? on : "");
+    sm_source source = sm_source_of(name_of(call, on, "--on"), on ? on : "");
     status = sm_system_parse(&source, chips, n, system, err);
     if (status || !call->machine) return status;
     const sm_system as_it_is = *system;
@@ -450,6 +458,8 @@ static sm_status read_model(const cli_call *call, const cli_model_values *given,
     sm_source config;
     const sm_library *library;
     sm_status status = sm_io_model_source(name, call->arena, &config, err);
+    if (status == SM_BAD_INPUT && strcmp(err->source, "model") == 0)
+        snprintf(err->source, sizeof err->source, "%s", name_of(call, name, "model"));
     if (!status) status = cli_library(call, given, &library, err);
     if (!status) status = sm_model_parse(library, given->as, &config, call->arena, model, err);
     if (status || (!given->pictures && !given->source)) return status;

@@ -1,5 +1,4 @@
 /* matmul: the options of `matmul`. */
-#include "scalemodel/lowering.h"
 #include "program.h"
 
 typedef struct matmul_options {

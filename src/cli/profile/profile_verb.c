@@ -57,6 +57,9 @@ static sm_status run_profile(const cli_call *call, sm_report *r, sm_error *err) 
                                      &q->trace, err);
     if (!status && o->against)
         status = read_profiled(call, &o->against, 1, &other, &q->against, &q->against_trace, err);
+    bool plans = cli_given(call, &o->planned.plan) || cli_given(call, &o->planned.batch_tokens);
+    if (!status && plans && !o->model)
+        status = sm_fail(err, SM_USAGE, "--plan and --batch are of --model, which the step trains");
     bool on = o->on.n > 0 || !q->trace || o->model;
     if (!status && on) status = read_systems(call, o, err);
     if (!status && o->model) status = read_planned(call, o, err);

@@ -307,6 +307,7 @@ static sm_status after_of(question *q, const char *onto, sm_array *after, sm_err
     bool reduces = sm_collective_reduces(q->op);
     bool takes = q->op == SM_ALL_GATHER || q->op == SM_ALL_TO_ALL;
     bool puts = q->op == SM_REDUCE_SCATTER || q->op == SM_ALL_TO_ALL;
+    if (onto && !puts) return sm_fail(err, SM_USAGE, "--onto is of reduce-scatter and all-to-all");
     sm_status status = reduces ? make_partial(q, err) : SM_OK;
     *after = q->holder.in[0];
     if (reduces) after->unreduced = 0;

@@ -4,7 +4,6 @@
 #include "prediction.h"
 #include "scalemodel/goodput.h"
 #include "train_checkpoint.h"
-#include <time.h>
 
 /* Where the time of training steps went, from every rank, beside where the planner
  * sees it go. What is measured is the mean, over the steps but the first and over the ranks of one

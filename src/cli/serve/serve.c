@@ -1,7 +1,6 @@
 /* serve: the frontier of latency, throughput and cost at which a model can be served, or one point
  * of it. */
 #include "program.h"
-#include "scalemodel/io.h"
 #include <string.h>
 
 /* The question, what it points to, and what else is asked. */

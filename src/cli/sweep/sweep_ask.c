@@ -86,9 +86,10 @@ static sm_status check_question(const cli_call *call, sm_error *err) {
                        : c->explain ? "explain"
                        : c->help    ? "help"
                                     : NULL;
-    for (int i = 0; call->verb->about->options[i].name; i++)
-        if (call->verb->about->options[i].kind == CLI_OUTPUT && call->given[i])
-            what = call->verb->about->options[i].name;
+    const cli_option *o = call->verb->about->options;
+    for (int i = 0; o[i].name; i++)
+        if (call->given[i] && (o[i].kind == CLI_OUTPUT || strcmp(o[i].name, "emit") == 0))
+            what = o[i].name;
     if (!what) return SM_OK;
     return sm_fail(err, SM_USAGE, "--%s is of one answer; options of the sweep stand before '%s'",
                    what, call->verb->about->name);

@@ -38,18 +38,46 @@ const char *truth_known_kinds(char *out, size_t size) {
     return out;
 }
 
-static sm_status read_rows(truth_file *f, truth_rows *rows) {
-    const sm_source *s = f->source;
-    size_t at = sm_source_trim(s, 0, s->length).offset;
-    if (at == s->length)
-        return sm_fail_at(f->err, s, (sm_span){0, 0},
-                          "there are no measured rows: expected CSV with a header, or one JSON "
-                          "object a line");
-    return strchr("{[", s->text[at]) ? truth_json_read(f, rows) : truth_csv_read(f, rows);
+static sm_source without_mark(sm_source s) {
+    size_t mark = s.length >= 3 && memcmp(s.text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    return (sm_source){s.name, s.text + mark, s.length - mark};
+}
+
+/* One row a line ends its first line with its brace, if that is not too long to be seen at once;
+ * what tools write goes on. */
+static bool has_lines(const sm_source *s) {
+    const sm_span all = sm_source_trim(s, 0, s->length);
+    const char *at = s->text + all.offset, *end = memchr(at, '\n', all.length);
+    const sm_span first = sm_source_trim(s, all.offset, end ? (size_t)(end - s->text) : s->length);
+    bool cut = !end && s->length >= PACKED_PEEK - 3;
+    return all.length > 0 && *at == '{' && (cut || at[first.length - 1] == '}');
+}
+
+static sm_status read_rows(truth_file *f, line_reader *lines, truth_rows *rows) {
+    sm_source text = without_mark(packed_first(lines->file));
+    if (has_lines(&text)) return truth_json_lines(f, lines, rows);
+    sm_arena *whole = sm_arena_new(); /* the rows keep none of it */
+    sm_status status = whole ? packed_rest(lines->file, SM_IO_DATA_BYTES, whole, &text, f->err)
+                             : sm_fail_memory(f->err);
+    if (!status) {
+        text = without_mark(text);
+        f->source = &text;
+        size_t at = sm_source_trim(&text, 0, text.length).offset;
+        if (at == text.length)
+            status = sm_fail_at(f->err, &text, (sm_span){0, 0},
+                                "there are no measured rows: expected CSV with a header, or one "
+                                "JSON object a line");
+        else
+            status =
+                strchr("{[", text.text[at]) ? truth_json_read(f, rows) : truth_csv_read(f, rows);
+    }
+    f->source = NULL;
+    sm_arena_free(whole);
+    return status;
 }
 
 static sm_status keep(const truth_file *f, const truth_rows *rows, sm_truth *truth) {
-    truth->file = sm_arena_copy(f->arena, f->source->name, strlen(f->source->name));
+    truth->file = sm_arena_copy(f->arena, f->name, strlen(f->name));
     truth->row = sm_arena_array(f->arena, rows->n ? rows->n : 1, sizeof *truth->row);
     if (!truth->file || !truth->row) return sm_fail_memory(f->err);
     truth->kind = f->schema->kind;
@@ -60,16 +88,16 @@ static sm_status keep(const truth_file *f, const truth_rows *rows, sm_truth *tru
 
 SM_ORDER(by_line, sm_truth_warning, SM_ASCENDING(line) SM_BY_TEXT(text))
 
-static sm_status parse(const sm_source *source, const sm_truth_given *given, sm_arena *arena,
-                       sm_truth *truth, sm_error *err) {
+/* Closes the lines; opened: what opening them gave. */
+static sm_status parse(sm_status opened, line_reader *lines, const sm_truth_given *given,
+                       sm_arena *arena, sm_truth *truth, sm_error *err) {
     memset(truth, 0, sizeof *truth);
     truth_rows rows = {.row = NULL};
-    bool marked = source->length >= 3 && memcmp(source->text, "\xEF\xBB\xBF", 3) == 0;
-    size_t skipped = marked ? 3 : 0; /* a byte order mark */
-    sm_source text = {source->name, source->text + skipped, source->length - skipped};
     sm_texts texts = {.n = 0};
-    truth_file f = {.source = &text, .given = given, .arena = arena, .texts = &texts, .err = err};
-    sm_status status = read_rows(&f, &rows);
+    truth_file f = {
+        .name = lines->name, .given = given, .arena = arena, .texts = &texts, .err = err};
+    sm_status status = opened ? opened : read_rows(&f, lines, &rows);
+    line_reader_close(lines);
     if (status == SM_OK) status = sm_truth_counted_times(rows.row, rows.n, err);
     if (status == SM_OK) status = keep(&f, &rows, truth);
     sm_free(rows.row);
@@ -94,7 +122,8 @@ static sm_status parse(const sm_source *source, const sm_truth_given *given, sm_
 }
 
 sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *truth, sm_error *err) {
-    return parse(source, NULL, arena, truth, err);
+    line_reader lines;
+    return parse(line_reader_of(&lines, source, err), &lines, NULL, arena, truth, err);
 }
 
 sm_status sm_truth_read(const char *path, sm_arena *arena, sm_truth *truth, sm_error *err) {
@@ -103,12 +132,6 @@ sm_status sm_truth_read(const char *path, sm_arena *arena, sm_truth *truth, sm_e
 
 sm_status sm_truth_read_given(const char *path, const sm_truth_given *given, sm_arena *arena,
                               sm_truth *truth, sm_error *err) {
-    sm_source source;
-    sm_arena *whole = sm_arena_new(); /* the rows keep none of it */
-    memset(truth, 0, sizeof *truth);
-    if (!whole) return sm_fail_memory(err);
-    sm_status status = sm_io_read_most(path, SM_IO_DATA_BYTES, whole, &source, err);
-    if (status == SM_OK) status = parse(&source, given, arena, truth, err);
-    sm_arena_free(whole);
-    return status;
+    line_reader lines;
+    return parse(line_reader_open(&lines, path, err), &lines, given, arena, truth, err);
 }

@@ -1,6 +1,7 @@
 /* truth_form: a measured row as it stands in a file, whether a line of CSV or of JSON: its values
  * by the fields of the schema, and its places for errors. Private to src/io. */
 #pragma once
+#include "file_parts.h"
 #include "json_tree.h"
 #include "scalemodel/io.h"
 #include "scalemodel/page.h"
@@ -67,9 +68,10 @@ typedef struct truth_cell {
 
 /* A file of rows of one form. */
 typedef struct truth_file {
-    const sm_source *source;
-    sm_arena *arena, *row; /* of what is kept; of the cells of the row under reading */
-    sm_texts *texts;       /* that rows hold, each once */
+    const char *name;
+    const sm_source *source; /* all of it; NULL: lines are read one by one */
+    sm_arena *arena, *row;   /* of what is kept; of the cells of the row under reading */
+    sm_texts *texts;         /* that rows hold, each once */
     sm_error *err;
     const truth_schema *schema;
     const sm_truth_given *given;   /* what rows do not state; NULL: nothing */
@@ -104,9 +106,10 @@ sm_status truth_fold(const truth_file *f, truth_rows *rows, const sm_truth_row *
 
 /* Read the row under reading and append it. */
 sm_status truth_row_read(truth_file *f, truth_rows *rows);
-/* The two forms: append every row of the source; *kind from its header or first row. */
+/* The forms: append every row of the source, or of lines; the kind from its header or first row. */
 sm_status truth_csv_read(truth_file *f, truth_rows *rows);
 sm_status truth_json_read(truth_file *f, truth_rows *rows);
+sm_status truth_json_lines(truth_file *f, line_reader *lines, truth_rows *rows);
 /* The schema whose signs are all present, or NULL. */
 const truth_schema *truth_recognise(bool (*has)(const void *where, const char *key),
                                     const void *where);

@@ -123,29 +123,26 @@ static sm_status read_text(truth_file *f, truth_rows *rows, const sm_source *tex
     return status;
 }
 
-/* One row a line ends its first line with its brace; what tools write goes on. */
-static bool is_whole(const sm_source *s) {
-    sm_span all = sm_source_trim(s, 0, s->length);
-    const char *end = memchr(s->text + all.offset, '\n', all.length);
-    sm_span first =
-        sm_source_trim(s, all.offset, end ? (size_t)(end - s->text) : all.offset + all.length);
-    return s->text[all.offset] == '[' || s->text[first.offset + first.length - 1] != '}';
-}
-
-sm_status truth_json_read(truth_file *f, truth_rows *rows) {
-    const sm_source *s = f->source;
+static void begin(truth_file *f) {
     f->cell = read_cell;
     f->fail = fail_field;
     f->line = 1;
-    if (is_whole(s)) return read_text(f, rows, s, true);
-    for (size_t at = 0; at < s->length; f->line++) {
-        const char *end = memchr(s->text + at, '\n', s->length - at);
-        size_t length = end ? (size_t)(end - s->text) - at : s->length - at;
-        const sm_source line = {s->name, s->text + at, length};
-        bool blank = sm_source_trim(&line, 0, length).length == 0;
-        sm_status status = blank ? SM_OK : read_text(f, rows, &line, false);
-        if (status != SM_OK) return status;
-        at += length + 1;
+}
+
+sm_status truth_json_read(truth_file *f, truth_rows *rows) {
+    begin(f);
+    return read_text(f, rows, f->source, true);
+}
+
+sm_status truth_json_lines(truth_file *f, line_reader *lines, truth_rows *rows) {
+    sm_source line;
+    bool more = true;
+    begin(f);
+    sm_status status = line_reader_next(lines, &line, &more, f->err);
+    while (!status && more) {
+        f->line = lines->line;
+        status = read_text(f, rows, &line, false);
+        if (!status) status = line_reader_next(lines, &line, &more, f->err);
     }
-    return SM_OK;
+    return status;
 }

@@ -183,8 +183,7 @@ static sm_status append(const truth_file *f, truth_rows *rows, sm_truth_row *row
     size_t at = rows->n;
     const char *id = NULL;
     if (rows->read++ == MOST_ROWS)
-        return sm_fail(f->err, SM_BAD_INPUT, "%s has more than %d rows", f->source->name,
-                       MOST_ROWS);
+        return sm_fail(f->err, SM_BAD_INPUT, "%s has more than %d rows", f->name, MOST_ROWS);
     bool folded = f->given && f->given->fold && row->measured_s > 0.0 &&
                   isfinite(row->measured_s) &&
                   !(row->kind == SM_TRUTH_TRAINING && row->of.training.oom);
