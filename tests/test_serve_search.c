@@ -706,7 +706,7 @@ static void fleets_grow_no_faster_than_what_is_asked(void **state) {
         print_message("%g s: %g chips, %g of a fourth, %g without the limit to first tokens\n",
                       o.tpot_s, f.chips, fourth.chips, less.chips);
         assert_true(f.tpot_p90_s <= o.tpot_s && f.ttft_p90_s <= o.ttft_s);
-        assert_true(f.chips <= ceil(1.02 * 4 * fourth.chips)); /* drawn */
+        assert_true(f.chips <= ceil(1.02 * 4 * fourth.chips) + 1); /* drawn, and whole replicas */
         assert_true(less.chips <= f.chips);
     }
 }
