@@ -215,6 +215,56 @@ static void pools_fit_the_system(void **state) {
     }
 }
 
+/* A search for the most tokens alone, and one for more than so many, leave out what does not matter
+ * to them: they find what a search for all finds. */
+static void what_is_looked_for_alone_is_found_among_all(void **state) {
+    (void)state;
+    static const char *const jobs[][2] = {{"llama-3-8b", "h100-sxm:8"},
+                                          {"mixtral-8x7b", "h100-sxm:16"},
+                                          {"mixtral-8x7b", "tpu-v5e:4x4"},
+                                          {"deepseek-v2-lite", "h100-sxm:3x8"}};
+    sm_rng rng = {drawn_from(17)};
+    for (size_t i = 0; i < 3 * (sizeof jobs / sizeof *jobs); i++) {
+        serve_case c;
+        sm_error err = {0};
+        sm_serve_result all, most;
+        sm_fleet fleet, same, none;
+        sm_disaggregated pools, found;
+        sm_serve_search_options o, alone;
+        sm_arena *arena = sm_arena_new();
+        sm_serve_search_defaults(&o);
+        serve_case_fill(&c, jobs[i / 3][0], jobs[i / 3][1]);
+        c.job.prompt = exp2(7 + (double)sm_rng_below(&rng, 6));
+        c.job.output = exp2(5 + (double)sm_rng_below(&rng, 6));
+        if (i % 3) o.tpot_s = 0.01 * (double)(1 + sm_rng_below(&rng, 5));
+        alone = o;
+        alone.most_alone = alone.closed_first = true;
+        assert_int_equal(sm_serve_search(&c.job, NULL, &o, arena, &all, &err), SM_OK);
+        assert_int_equal(sm_serve_search(&c.job, NULL, &alone, arena, &most, &err), SM_OK);
+        const sm_serve_point *last = &all.point[all.n - 1], *one = &most.point[most.n - 1];
+        assert_memory_equal(&last->plan, &one->plan, sizeof last->plan);
+        assert_true(last->batch == one->batch && last->tpot_s[1] == one->tpot_s[1]);
+        assert_true(most.n < all.n && most.evaluated < all.evaluated);
+
+        assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, 0, &fleet, &err), SM_OK);
+        const double tokens = fleet.utilisation * fleet.point.tokens_per_s_per_chip;
+        o.above = 0.9 * tokens;
+        assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, 0, &same, &err), SM_OK);
+        assert_memory_equal(&same, &fleet, sizeof same);
+        o.above = tokens;
+        assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, 0, &none, &err), SM_OK);
+        assert_true(none.replicas == 0);
+
+        o.above = 0;
+        bool there = sm_serve_disaggregate(&c.job, NULL, &o, NULL, &pools, &err) == SM_OK;
+        o.above = there ? 0.9 * pools.requests_per_s * c.job.output / pools.chips : 0;
+        sm_status status = sm_serve_disaggregate(&c.job, NULL, &o, NULL, &found, &err);
+        assert_int_equal(status == SM_OK, there);
+        if (there) assert_memory_equal(&pools, &found, sizeof pools);
+        sm_arena_free(arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_copies_never_help),
@@ -223,6 +273,7 @@ int main(void) {
         cmocka_unit_test(admission_is_no_part_of_what_overlaps),
         cmocka_unit_test(first_tokens_are_expected_below_their_upper_time),
         cmocka_unit_test(pools_fit_the_system),
+        cmocka_unit_test(what_is_looked_for_alone_is_found_among_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

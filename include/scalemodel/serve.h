@@ -204,6 +204,10 @@ typedef struct sm_serve_search_options {
     bool brute;                  /* price everything: for tests */
     const sm_plan_space *space;  /* only plans of it or of those after it; NULL: all */
     bool closed_first;           /* first tokens of points in closed form, not simulated */
+    bool most_alone; /* of the frontier only what gives the most tokens a second and chip, or as
+                        good as that */
+    double above;    /* only what may give more of them than this: a replica that takes requests at
+                        random, or pools, give fewer than their points */
 } sm_serve_search_options;
 #define sm_serve_search_defaults(options)                                                          \
     sm_serve_search_defaults_sized((options), sizeof *(options))

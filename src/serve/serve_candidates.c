@@ -148,15 +148,13 @@ void search_note(search *h, sm_status status, const sm_error *err) {
     h->err = *err;
 }
 
-static least_kind least_of(const search *h) {
-    return h->o->by_lower ? LEAST_BOUND : LEAST_EXPECTED;
-}
+least_kind least_of(const search *h) { return h->o->by_lower ? LEAST_BOUND : LEAST_EXPECTED; }
 
 static double limit_time(const search *h, const sm_step_price *p) {
     return h->o->by_lower ? p->lower_s : p->expected_s;
 }
 
-static bool seq_counts(const search *h, const sm_plan *plan, bool seq) {
+bool seq_counts(const search *h, const sm_plan *plan, bool seq) {
     if (plan->given >> SM_PLAN_SEQ & 1) return seq == h->o->fixed.seq;
     return !seq || plan->tensor > 1;
 }
@@ -519,13 +517,16 @@ void search_slice(search *h, int slice) {
 }
 
 sm_status search_start(const sm_serve_job *job, const sm_calibration *calibration,
-                       const sm_serve_search_options *o, sm_arena *arena, search *h,
-                       sm_error *err) {
+                       const sm_serve_search_options *o, search *h, sm_error *err) {
     int least = o->chips_least > 0 ? o->chips_least : 1;
     int most = o->chips_most > 0 ? o->chips_most : job->system->chips;
+    sm_arena *arena = sm_arena_new();
     sm_system *slices = sm_arena_array(arena, MAX_SLICES, sizeof *slices);
     memset(h, 0, sizeof *h);
+    h->arena = arena;
     h->o = o;
+    h->front.most_alone = o->most_alone;
+    h->front.above = OF_OTHER_BATCH * o->above;
     h->on = -1;
     h->best_ttft_s = h->least_bytes = INFINITY;
     h->places = sm_arena_alloc(arena, sizeof *h->places);
@@ -547,7 +548,7 @@ sm_status search_start(const sm_serve_job *job, const sm_calibration *calibratio
     status = sm_serve_new(job, &h->s, err);
     if (status != SM_OK) return status;
     if (calibration) sm_serve_set_calibration(h->s, calibration);
-    h->s->memo = work_memo_new(arena, head_piece(h->s) + 1, job->system->chips);
+    h->s->memo = work_memo_new(arena, head_piece(h->s) + 1);
     return h->s->memo ? SM_OK : sm_fail_memory(err);
 }
 
@@ -650,24 +651,19 @@ static void refine_late(search *h) {
 }
 
 static sm_status refine_frontier(search *h, sm_error *err) {
-    sm_arena *arena = sm_arena_new();
-    found *point = arena ? sm_arena_array(arena, h->front.n + 1, sizeof *point) : NULL;
-    if (!point) {
-        sm_arena_free(arena);
-        return sm_fail_memory(err);
-    }
+    found *point = sm_arena_array(h->arena, h->front.n + 1, sizeof *point);
+    if (!point) return sm_fail_memory(err);
     if (h->front.n > 0) memcpy(point, h->front.point, h->front.n * sizeof *point);
     refine(h, point, h->front.n);
     refine_late(h);
-    sm_arena_free(arena);
     if (h->status != SM_OK && err) *err = h->err;
     return h->status != SM_OK ? h->status : frontier_sort(&h->front, err);
 }
 
 sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
-                     const sm_serve_search_options *options, bool of_fleet, sm_arena *arena,
-                     search *h, sm_error *err) {
-    sm_status status = search_start(job, calibration, options, arena, h, err);
+                     const sm_serve_search_options *options, bool of_fleet, search *h,
+                     sm_error *err) {
+    sm_status status = search_start(job, calibration, options, h, err);
     h->front.of_fleet = of_fleet;
     h->front.by_first = of_fleet && options->ttft_s > 0;
     for (h->at = 0; status == SM_OK && h->at < h->slices; h->at++) {
@@ -691,4 +687,5 @@ void search_free(search *h) {
     sm_serve_free(h->s);
     sm_free(h->front.point);
     sm_free(h->late.point);
+    sm_arena_free(h->arena);
 }

@@ -157,19 +157,30 @@ static sm_status settle_fleet(sm_serve *s, const sm_serve_search_options *o, dou
     return status;
 }
 
-/* The utilisation, up to `most`, with which one replica holds the limits; 0: none. */
-static sm_status settle_replica(sm_serve *s, const sm_serve_search_options *o, double most,
-                                sm_fleet *f, sm_error *err) {
+/* The utilisation, up to `most`, with which one replica holds the limits; 0: none. No more than
+ * `least` is as good as none: what is less is only looked at where more holds them. */
+static sm_status settle_replica(sm_serve *s, const sm_serve_search_options *o, double least,
+                                double most, sm_fleet *f, sm_error *err) {
     enum { HALVINGS = 6 };
-    double low = 0, high = most;
+    double low = 0, high = most, taken[HALVINGS + 1];
+    int n = 0;
     sm_fleet at = *f;
     sm_status status = SM_OK;
     f->utilisation = 0;
-    for (int i = 0; i <= HALVINGS && !status && low < most; i++) {
+    for (int i = 0; i <= HALVINGS && !status && low < most && high > least; i++) {
+        bool enough = true;
         at.utilisation = i ? 0.5 * (low + high) : high;
-        status = load_fleet(s, at.utilisation * f->requests_per_s_per_replica, o, &at, err);
-        if (holds(&s->job, &at, o)) *f = at;
-        *(holds(&s->job, &at, o) ? &low : &high) = at.utilisation;
+        if (at.utilisation <= least) taken[n++] = at.utilisation;
+        else {
+            status = load_fleet(s, at.utilisation * f->requests_per_s_per_replica, o, &at, err);
+            enough = holds(&s->job, &at, o);
+            if (enough) *f = at;
+        }
+        *(enough ? &low : &high) = at.utilisation;
+    }
+    while (!status && n > 0 && f->utilisation > 0) {
+        status = load_fleet(s, taken[--n] * f->requests_per_s_per_replica, o, &at, err);
+        if (!holds(&s->job, &at, o)) f->utilisation = 0;
     }
     return status;
 }
@@ -208,7 +219,7 @@ static sm_status try_points(const fleet_search *x, sm_serve **worker, sm_fleet *
     const sm_serve_result *answer = x->answer;
     const double requests_per_s = x->requests_per_s;
     sm_status status = SM_OK;
-    double usd = job->usd_per_chip_hour, most = 0;
+    double usd = job->usd_per_chip_hour, most = o->above;
     sm_serve_point before = {.chips = 0};
     if (usd < 0) usd = sm_chip_usd_per_hour(&job->system->chip);
     for (size_t i = answer->n; i-- > 0 && !status;) {
@@ -221,7 +232,7 @@ static sm_status try_points(const fleet_search *x, sm_serve **worker, sm_fleet *
         bool any_batch = !one && (o->ttft_s > 0 || o->tpot_s > 0);
         double slack = !any_batch ? 1 : o->ttft_s > 0 ? HUGE_VAL : 2;
         double least_chips = requests_per_s * job->output / p->tokens_per_s_per_chip, busiest = 1;
-        if (one && p->tokens_per_s_per_chip <= most) break;
+        if (one && any && p->tokens_per_s_per_chip <= most) break;
         if (held && least_chips > slack * best->chips) break;
         if (has_better(answer, i)) continue;
         int chips = p->chips;
@@ -237,8 +248,9 @@ static sm_status try_points(const fleet_search *x, sm_serve **worker, sm_fleet *
         if (!status) f = fleet_of(job, p, usd, requests_per_s, busiest);
         more = more || (held && f.chips > best->chips);
         if (!status && !more)
-            status = one ? settle_replica(*worker, o, busiest, &f, err)
-                         : settle_fleet(*worker, o, usd, requests_per_s, most_chips, &f, err);
+            status =
+                one ? settle_replica(*worker, o, most / p->tokens_per_s_per_chip, busiest, &f, err)
+                    : settle_fleet(*worker, o, usd, requests_per_s, most_chips, &f, err);
         if (!status && any_batch && full.batch > p->batch) {
             sm_fleet fuller = fleet_of(job, &full, usd, requests_per_s, MOST_UTILISATION);
             if (!more && holds(job, &f, o)) most_chips = smaller(most_chips, f.chips);
@@ -250,7 +262,8 @@ static sm_status try_points(const fleet_search *x, sm_serve **worker, sm_fleet *
         }
         if (more) continue;
         double tokens = f.utilisation * p->tokens_per_s_per_chip;
-        if (!any || (one ? tokens > most : is_better_fleet(job, o, &f, best))) *best = f;
+        bool first = !any && !(o->above > 0);
+        if (first || (one ? tokens > most : is_better_fleet(job, o, &f, best))) *best = f;
         most = larger(most, tokens);
     }
     return status;
@@ -271,6 +284,7 @@ sm_status sm_serve_fleet(const sm_serve_job *given, const sm_calibration *calibr
         return sm_fail(err, SM_BAD_INPUT, "a traffic of %g requests a second", requests_per_s);
     sm_arena *arena = sm_arena_new();
     if (!arena) return sm_fail_memory(err);
+    o.most_alone = false;
     if (answer && !(requests_per_s > 0)) result = *answer;
     else status = search_points(job, calibration, &o, true, arena, &result, err);
     const fleet_search x = {job, calibration, &o, &result, requests_per_s};
@@ -312,33 +326,61 @@ typedef struct prefills {
     double quickest_s;
 } prefills;
 
+static sm_step_batch prompts_of(const sm_serve_job *job, double group) {
+    return point_batch(group, job->prompt - job->prefix, job->prefix);
+}
+
 /* As many groups are under way as there are stages. */
+static double rate_of(const prefills *p, const sm_plan *plan, double group, double step_s) {
+    return group * plan->pipeline / step_s / p->h->slice[p->h->at].chips;
+}
+
+/* Copies of a smaller one are no better. */
+static bool is_more(const prefills *p, double rate) { return rate > p->best.per_chip * (1 + 1e-9); }
+
+/* Whether steps of so many prompts may do more on some placement. */
+static bool may_be_more(prefills *p, const sm_plan *plan, double group) {
+    search *h = p->h;
+    sm_error err = {0};
+    sm_step_batch b = prompts_of(&h->s->job, group);
+    step_floor *floor = &h->floor[plan->seq];
+    if (h->o->brute || !(p->best.per_chip > 0)) return true;
+    sm_status status = step_floor_s(floor, h->s, plan, &b, h->places, least_of(h), &err);
+    search_note(h, status, &err);
+    return status || is_more(p, rate_of(p, plan, group, floor->seconds) * (1 + 1e-9));
+}
+
 static void offer(prefills *p, const sm_plan *plan, double group) {
-    const sm_serve_job *job = &p->h->s->job;
     int chips = p->h->slice[p->h->at].chips;
     sm_error err = {0};
     sm_step_price price;
-    sm_step_batch b = point_batch(group, job->prompt - job->prefix, job->prefix);
+    sm_step_batch b = prompts_of(&p->h->s->job, group);
     sm_status status = sm_serve_step(p->h->s, plan, &b, &price, &err);
     search_note(p->h, status, &err);
     if (status != SM_OK) return;
     double step_s = p->h->o->by_lower ? price.lower_s : price.expected_s;
     double all_s =
         step_s + sm_serve_transfer_s(p->system, p->kv_bytes, chips, (int)p->decode_chips);
-    double rate = group * plan->pipeline / step_s / chips;
-    double more = p->best.per_chip * (1 + 1e-9); /* copies of a smaller one are no better */
+    double rate = rate_of(p, plan, group, step_s);
     p->quickest_s = smaller(p->quickest_s, all_s);
-    if ((p->h->o->ttft_s > 0 && all_s > p->h->o->ttft_s) || !(rate > more)) return;
+    if ((p->h->o->ttft_s > 0 && all_s > p->h->o->ttft_s) || !is_more(p, rate)) return;
     p->best = (found){*plan, group * plan->pipeline, step_s, rate, 0, p->h->at};
 }
 
-static void each_seq(prefills *p, sm_plan plan, double group) {
-    bool given = plan.given >> SM_PLAN_SEQ & 1;
+/* By seq, on every placement. */
+static void each_place(prefills *p, sm_plan plan, double group) {
+    search *h = p->h;
+    bool may[2];
     for (int seq = 0; seq < 2; seq++) {
-        if (given ? seq != (int)p->h->o->fixed.seq : seq && plan.tensor == 1) continue;
         plan.seq = seq;
-        offer(p, &plan, group);
+        may[seq] = seq_counts(h, &plan, seq) && may_be_more(p, &plan, group);
     }
+    for (int i = 0; (may[0] || may[1]) && i < h->places->n; i++)
+        for (int seq = 0; seq < 2; seq++) {
+            sm_plan placed = placed_as(h->places, &plan, i);
+            placed.seq = seq;
+            if (may[seq]) offer(p, &placed, group);
+        }
 }
 
 static bool visit(void *context, const sm_plan *plan) {
@@ -354,17 +396,24 @@ static bool visit(void *context, const sm_plan *plan) {
     status = placements_of(h->s, plan, h->at, h->places, &err);
     search_note(h, status, &err);
     if (status != SM_OK) return false;
+    for (int i = 0; i < FLOORS; i++) h->floor[i].made = false;
     for (double each = 1; each == 1 || each * prompt <= most; each *= 2) {
         double group = each * f.d.replicas;
         holding_memory(h->s, &f, group * plan->pipeline, point_step_tokens(h->s, &f.d, 1), &m);
         if (m.total > m.capacity) break;
-        for (int i = 0; i < h->places->n; i++) each_seq(p, placed_as(h->places, plan, i), group);
+        each_place(p, *plan, group);
     }
     return h->status == SM_OK;
 }
 
+static sm_status fail_more(const sm_serve_search_options *o, sm_error *err) {
+    return sm_fail(err, SM_NEGATIVE, "no pools give more than %g tokens a second and chip",
+                   o->above);
+}
+
 static sm_status fail_prefill(const prefills *p, sm_error *err) {
     char limit[32], best[32];
+    if (p->h->o->above > 0) return fail_more(p->h->o, err);
     if (isinf(p->quickest_s))
         return sm_fail(err, SM_NEGATIVE, "no plan prefills a prompt on %s: none fits",
                        p->system->text);
@@ -397,18 +446,29 @@ static sm_status fill_prefill(prefills *p, sm_disaggregated *out, sm_error *err)
                               point_step_tokens(h->s, &d, 1), &out->prefill.memory, err);
 }
 
+/* Prompts a second and chip, with fewer of which pools give no more tokens than are asked for. */
+static double least_prompts(const sm_serve_search_options *o, double output,
+                            const sm_disaggregated *out) {
+    double tokens = out->decode.tokens_per_s_per_chip / AS_MANY;
+    double above = o->above / MOST_UTILISATION;
+    if (!(above > 0)) return 0;
+    return above < tokens ? 1 / (output * (1 / above - 1 / tokens)) : INFINITY;
+}
+
 static sm_status find_prefill(const sm_serve_job *job, const sm_calibration *calibration,
-                              const sm_serve_search_options *o, sm_arena *arena, double *rate,
-                              sm_disaggregated *out, sm_error *err) {
+                              const sm_serve_search_options *o, double *rate, sm_disaggregated *out,
+                              sm_error *err) {
     search h;
     prefills p = {.h = &h,
                   .system = job->system,
                   .kv_bytes = out->kv_bytes,
                   .decode_chips = out->decode.chips,
+                  .best.per_chip = least_prompts(o, job->output, out),
                   .quickest_s = INFINITY};
     sm_serve_job alone = *job;
     alone.alone = true;
-    sm_status status = search_start(&alone, calibration, o, arena, &h, err);
+    if (isinf(p.best.per_chip)) return fail_more(o, err);
+    sm_status status = search_start(&alone, calibration, o, &h, err);
     for (h.at = 0; status == SM_OK && h.at < h.slices; h.at++) {
         search_slice(&h, h.at);
         each_sharding(h.s, o, h.slice[h.at].chips, visit, &p);
@@ -416,7 +476,7 @@ static sm_status find_prefill(const sm_serve_job *job, const sm_calibration *cal
         if (status != SM_OK && err) *err = h.err;
     }
     if (status == SM_OK)
-        status = p.best.per_chip > 0 ? fill_prefill(&p, out, err) : fail_prefill(&p, err);
+        status = p.best.batch > 0 ? fill_prefill(&p, out, err) : fail_prefill(&p, err);
     *rate = p.best.per_chip;
     search_free(&h);
     return status;
@@ -424,27 +484,30 @@ static sm_status find_prefill(const sm_serve_job *job, const sm_calibration *cal
 
 /* ---- the best decode ---- */
 
-#define AS_MANY 0.999 /* tokens a chip, of the most */
-
-/* The most tokens per chip within the limit, of the smallest worker that gives as many: copies of
- * it are no better. */
-static sm_status find_decode(const sm_serve_job *job, const sm_calibration *calibration,
-                             const sm_serve_search_options *options, sm_arena *arena,
-                             sm_serve_point *point, sm_error *err) {
-    sm_serve_result result;
+/* The most tokens per chip within the limit, of workers of any size. */
+static sm_status find_decodes(const sm_serve_job *job, const sm_calibration *calibration,
+                              const sm_serve_search_options *options, sm_arena *arena,
+                              sm_serve_result *decodes, sm_error *err) {
     sm_serve_search_options o = *options;
     sm_serve_job alone = *job;
-    o.ttft_s = 0;
-    alone.alone = true;
-    sm_status status = search_points(&alone, calibration, &o, true, arena, &result, err);
-    if (status != SM_OK) return status;
-    const sm_serve_point *last = &result.point[result.n - 1];
-    *point = *last;
-    for (size_t i = result.n; i-- > 0;)
-        if (result.point[i].chips < point->chips &&
-            result.point[i].tokens_per_s_per_chip >= AS_MANY * last->tokens_per_s_per_chip)
-            *point = result.point[i];
-    return SM_OK;
+    o.ttft_s = o.above = 0;
+    o.most_alone = alone.alone = true;
+    return search_points(&alone, calibration, &o, true, arena, decodes, err);
+}
+
+/* Of at most so many chips, 0: any, the smallest worker that gives as many: copies of it are no
+ * better. */
+static bool best_decode(const sm_serve_result *decodes, int chips_most, sm_serve_point *point) {
+    const sm_serve_point *last = NULL;
+    for (size_t i = decodes->n; i-- > 0;) {
+        const sm_serve_point *p = &decodes->point[i];
+        if (chips_most > 0 && p->chips > chips_most) continue;
+        if (!last) *point = *(last = p);
+        if (p->chips < point->chips &&
+            p->tokens_per_s_per_chip >= AS_MANY * last->tokens_per_s_per_chip)
+            *point = *p;
+    }
+    return last;
 }
 
 /* ---- whole workers ---- */
@@ -453,6 +516,7 @@ static sm_status find_decode(const sm_serve_job *job, const sm_calibration *cali
 typedef struct pools {
     const sm_serve_job *decode, *prefill;
     const sm_calibration *const *constants; /* of the chips that prefill, and of the others */
+    const sm_serve_result *decodes_of;      /* workers of any size */
     const sm_disaggregated *of;
     sm_serve *prefills, *decodes;
     double limit_s;                   /* to the first token, 0: none */
@@ -545,11 +609,26 @@ static sm_status size_pools(pools *p, const sm_pools_asked *asked, double prefil
         out->usd_per_million_tokens = out->decode.usd_per_million_tokens *
                                       (1 + out->prefill_per_decode_chips * usd[0] / usd[1]);
     if (out->chips <= 0) return SM_OK;
-    sm_load_times times;
-    status =
-        load_pools(p, out->prefill_workers, out->decode_workers, out->requests_per_s, &times, err);
     out->prefill_busy = out->requests_per_s / (out->prefill_workers * prompts);
     out->decode_busy = out->requests_per_s / (out->decode_workers * decode);
+    return SM_OK;
+}
+
+static sm_status open_workers(pools *p, const sm_disaggregated *of, sm_error *err) {
+    p->of = of;
+    sm_status status =
+        open_worker(p->prefill, p->constants[0], of->prefill.chips, &p->prefills, err);
+    if (status) return status;
+    return open_worker(p->decode, p->constants[1], of->decode.chips, &p->decodes, err);
+}
+
+/* What their requests take, as they come. */
+static sm_status tell_pools(pools *p, sm_disaggregated *out, sm_error *err) {
+    sm_load_times times = {.ttft_s = 0};
+    sm_status status = open_workers(p, out, err);
+    if (!status)
+        status = load_pools(p, out->prefill_workers, out->decode_workers, out->requests_per_s,
+                            &times, err);
     out->ttft_s = times.ttft_s;
     out->tpot_s = times.tpot_s;
     out->running = times.running;
@@ -557,14 +636,15 @@ static sm_status size_pools(pools *p, const sm_pools_asked *asked, double prefil
 }
 
 /* The plan of each pool, and the ratio of their chips. */
-static sm_status find_pools(const pools *p, const sm_serve_search_options *own, sm_arena *arena,
-                            double *rate, sm_disaggregated *out, sm_error *err) {
+static sm_status find_pools(const pools *p, const sm_serve_search_options *own, double *rate,
+                            sm_disaggregated *out, sm_error *err) {
     const sm_serve_job *decode = p->decode;
     memset(out, 0, sizeof *out);
     out->kv_bytes = sm_model_kv_bytes(decode->model, decode->prompt, decode->dtypes.kv) +
                     sm_model_state_bytes(decode->model, decode->dtypes.kv);
-    sm_status status = find_decode(decode, p->constants[1], own, arena, &out->decode, err);
-    if (!status) status = find_prefill(p->prefill, p->constants[0], own, arena, rate, out, err);
+    if (!best_decode(p->decodes_of, own->chips_most, &out->decode))
+        return sm_fail(err, SM_NEGATIVE, "no plan decodes on %d chips", own->chips_most);
+    sm_status status = find_prefill(p->prefill, p->constants[0], own, rate, out, err);
     if (status) return status;
     double tokens = out->decode.tokens_per_s_per_chip, usd = out->decode.usd_per_million_tokens;
     int from = out->prefill.chips, to = out->decode.chips;
@@ -577,44 +657,30 @@ static sm_status find_pools(const pools *p, const sm_serve_search_options *own, 
 }
 
 /* Both pools, of workers of at most own->chips_most chips. */
-static sm_status pools_of(const sm_serve_job *job, const sm_serve_job *first,
-                          const sm_calibration *const constants[2],
-                          const sm_serve_search_options *own, const sm_pools_asked *asked,
+static sm_status pools_of(pools *p, const sm_serve_search_options *own, const sm_pools_asked *asked,
                           sm_disaggregated *out, sm_error *err) {
     double rate = 0;
-    sm_arena *arena = sm_arena_new();
-    if (!arena) return sm_fail_memory(err);
-    pools p = {
-        .decode = job, .prefill = first, .constants = constants, .of = out, .limit_s = own->ttft_s};
-    sm_status status = find_pools(&p, own, arena, &rate, out, err);
-    if (!status) status = open_worker(first, constants[0], out->prefill.chips, &p.prefills, err);
-    if (!status) status = open_worker(job, constants[1], out->decode.chips, &p.decodes, err);
-    if (!status) status = size_pools(&p, asked, rate, out, err);
-    sm_serve_free(p.prefills);
-    sm_serve_free(p.decodes);
-    sm_arena_free(arena);
-    return status;
+    sm_status status = find_pools(p, own, &rate, out, err);
+    if (!status) status = open_workers(p, out, err);
+    return status ? status : size_pools(p, asked, rate, out, err);
 }
 
 /* Workers as large as the system leave no chips for the others: of each half of their size until
  * smaller ones do no more, the pools that serve the most. */
-static sm_status pools_within(const sm_serve_job *job, const sm_serve_job *first,
-                              const sm_calibration *const constants[2],
-                              sm_serve_search_options *own, const sm_pools_asked *asked,
+static sm_status pools_within(pools *p, sm_serve_search_options *own, const sm_pools_asked *asked,
                               sm_disaggregated *out, sm_error *err) {
-    sm_status status = pools_of(job, first, constants, own, asked, out, err);
-    while (!status) {
+    while (true) {
         sm_disaggregated smaller_ones;
         sm_error none = {.status = SM_OK};
+        own->above = 0; /* they may serve more, and give less by it */
         own->chips_most = (int)larger(out->prefill.chips, out->decode.chips) / 2;
-        if (own->chips_most < 1 || own->chips_most < own->chips_least) break;
-        sm_status other = pools_of(job, first, constants, own, asked, &smaller_ones, &none);
+        if (own->chips_most < 1 || own->chips_most < own->chips_least) return SM_OK;
+        sm_status other = pools_of(p, own, asked, &smaller_ones, &none);
         if (other > SM_NEGATIVE && err) *err = none;
         if (other > SM_NEGATIVE) return other;
-        if (other || smaller_ones.requests_per_s < out->requests_per_s) break;
+        if (other || smaller_ones.requests_per_s < out->requests_per_s) return SM_OK;
         *out = smaller_ones;
     }
-    return status;
 }
 
 sm_status sm_serve_disaggregate(const sm_serve_job *given, const sm_calibration *calibration,
@@ -635,7 +701,23 @@ sm_status sm_serve_disaggregate(const sm_serve_job *given, const sm_calibration 
         first.dtypes.compute = asked->prefill_compute;
         constants[0] = asked->prefill_calibration;
     }
-    if (asked->prefill_system || asked->requests_per_s > 0)
-        return pools_of(job, &first, constants, &own, asked, out, err);
-    return pools_within(job, &first, constants, &own, asked, out, err);
+    sm_serve_result decodes;
+    const double above = own.above;
+    sm_arena *arena = sm_arena_new();
+    if (!arena) return sm_fail_memory(err);
+    pools p = {.decode = job,
+               .prefill = &first,
+               .constants = constants,
+               .decodes_of = &decodes,
+               .limit_s = own.ttft_s};
+    status = find_decodes(job, calibration, &own, arena, &decodes, err);
+    if (!status) status = pools_of(&p, &own, asked, out, err);
+    if (!status && !asked->prefill_system && !(asked->requests_per_s > 0))
+        status = pools_within(&p, &own, asked, out, err);
+    if (!status && out->requests_per_s * job->output > above * out->chips)
+        status = tell_pools(&p, out, err);
+    sm_serve_free(p.prefills);
+    sm_serve_free(p.decodes);
+    sm_arena_free(arena);
+    return status;
 }

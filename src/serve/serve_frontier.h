@@ -2,6 +2,11 @@
 #pragma once
 #include "serve_space.h"
 
+/* Of the most tokens a second and chip: what are as many, and with fewer than what no plan comes to
+ * the most with up to twice the batch. */
+#define AS_MANY 0.999
+#define OF_OTHER_BATCH 0.45
+
 /* A candidate: seconds per token against tokens per second and chip. Money is chips and hours, so
  * that the cheapest token is that of the highest throughput per chip. */
 typedef struct found {
@@ -14,9 +19,11 @@ typedef struct found {
 typedef struct frontier {
     found *point;
     size_t n, room;
-    bool of_fleet; /* a larger slice beats no smaller one */
-    bool by_first; /* and slower prompts no quicker ones */
-    bool failed;   /* out of memory */
+    bool of_fleet;   /* a larger slice beats no smaller one */
+    bool by_first;   /* and slower prompts no quicker ones */
+    bool most_alone; /* and so does who has more than twice the tokens */
+    double above;    /* tokens of a chip that no batch of a plan with fewer gives */
+    bool failed;     /* out of memory */
 } frontier;
 /* Is there a point at least as good in all? */
 bool frontier_beats(const frontier *f, int slice, double first_s, double tpot_s, double per_chip);
@@ -35,6 +42,7 @@ typedef struct prefill {
 
 enum { FLOORS = 4 };
 typedef struct search {
+    sm_arena *arena; /* of what follows, but for points and slices under way */
     sm_serve *s;
     const sm_serve_search_options *o;
     const sm_system *slice;
@@ -64,15 +72,17 @@ typedef struct search {
 } search;
 /* Slices and the job under way; then each slice is put under h->s. */
 sm_status search_start(const sm_serve_job *job, const sm_calibration *calibration,
-                       const sm_serve_search_options *options, sm_arena *arena, search *h,
-                       sm_error *err);
+                       const sm_serve_search_options *options, search *h, sm_error *err);
 void search_slice(search *h, int slice); /* put it under h->s */
+least_kind least_of(const search *h);    /* as times are ranked */
+/* Is the residual stream of prompts looked at sharded so? */
+bool seq_counts(const search *h, const sm_plan *plan, bool seq);
 void search_note(search *h, sm_status status,
                  const sm_error *err); /* an SM_INTERNAL ends the search */
 /* Fill slices and the frontier; points of it are made by search_point. */
 sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
-                     const sm_serve_search_options *options, bool of_fleet, sm_arena *arena,
-                     search *h, sm_error *err);
+                     const sm_serve_search_options *options, bool of_fleet, search *h,
+                     sm_error *err);
 sm_status search_point(search *h, const found *f, sm_serve_point *point, sm_error *err);
 /* sm_serve_search; of_fleet: the frontier of each number of chips and fewer, whose points have
  * first tokens in closed form: they are not simulated. */

@@ -9,12 +9,14 @@
  * tell apart is as quick: idle copies of a model are no faster. */
 static bool at_least_as_good(const frontier *f, const found *p, int slice, double first_s,
                              double tpot_s, double per_chip) {
-    return !(f->of_fleet && p->slice > slice) &&
-           !(f->by_first && p->first_s > first_s * (1 + 1e-7)) &&
+    if (f->of_fleet && p->slice > slice) return false;
+    if (f->most_alone && per_chip <= OF_OTHER_BATCH * p->per_chip) return true;
+    return !(f->by_first && p->first_s > first_s * (1 + 1e-7)) &&
            p->tpot_s <= tpot_s * (1 + 1e-7) && p->per_chip >= per_chip;
 }
 
 bool frontier_beats(const frontier *f, int slice, double first_s, double tpot_s, double per_chip) {
+    if (per_chip <= f->above) return true;
     for (size_t i = 0; i < f->n; i++)
         if (at_least_as_good(f, &f->point[i], slice, first_s, tpot_s, per_chip)) return true;
     return false;
@@ -62,23 +64,19 @@ typedef struct work_key {
     double routed, sampled, begun;
 } work_key;
 
+enum { WORKS = 1 << 11 };
 struct work_memo {
-    int pieces;
-    size_t entries; /* a power of two */
-    work_key *key;
-    piece_price *price; /* entries x pieces */
+    size_t pieces;
+    work_key key[WORKS];
+    piece_price *price; /* as many x pieces */
 };
 
-work_memo *work_memo_new(sm_arena *arena, int pieces, int chips) {
-    enum { LEAST = 256, MOST = 1 << 15, PER_CHIP = 64 };
+work_memo *work_memo_new(sm_arena *arena, int pieces) {
     work_memo *memo = sm_arena_alloc(arena, sizeof *memo);
     if (!memo) return NULL;
-    memo->pieces = pieces;
-    for (memo->entries = LEAST; memo->entries < MOST; memo->entries *= 2)
-        if (memo->entries >= (size_t)chips * PER_CHIP) break;
-    memo->key = sm_arena_array(arena, memo->entries, sizeof *memo->key);
-    memo->price = sm_arena_array(arena, memo->entries * (size_t)pieces, sizeof *memo->price);
-    return memo->key && memo->price ? memo : NULL;
+    memo->pieces = (size_t)pieces;
+    memo->price = sm_arena_array(arena, WORKS * memo->pieces, sizeof *memo->price);
+    return memo->price ? memo : NULL;
 }
 
 static work_key key_of(const step *x) {
@@ -99,16 +97,15 @@ void work_of(work_memo *memo, const step *x, piece_price *pieces) {
         return;
     }
     work_key key = key_of(x);
-    size_t at = (size_t)sm_hash_bytes(&key, sizeof key) & (memo->entries - 1),
-           bytes = (size_t)memo->pieces * sizeof *pieces;
-    piece_price *kept = &memo->price[at * (size_t)memo->pieces];
+    size_t at = (size_t)sm_hash_bytes(&key, sizeof key) & (WORKS - 1);
+    piece_price *kept = &memo->price[at * memo->pieces];
     /* of keys unlike in padding alone work is found twice.
      * NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
     if (memcmp(&memo->key[at], &key, sizeof key) != 0) {
         memo->key[at] = key;
         step_work(x, kept);
     }
-    memcpy(pieces, kept, bytes);
+    memcpy(pieces, kept, memo->pieces * sizeof *pieces);
 }
 
 void sm_serve_search_defaults_sized(sm_serve_search_options *options, size_t size) {
@@ -139,12 +136,9 @@ static sm_status check_options(const sm_serve_search_options *o, sm_error *err) 
 static sm_status least_that_fits(const sm_serve_job *job, const sm_serve_search_options *o,
                                  int *least_chips, sm_error *err) {
     search h;
-    sm_arena *arena = sm_arena_new();
-    if (!arena) return sm_fail_memory(err);
-    sm_status status = search_run(job, NULL, o, false, arena, &h, err);
+    sm_status status = search_run(job, NULL, o, false, &h, err);
     *least_chips = status == SM_OK && h.any_fits ? h.least_chips : 0;
     search_free(&h);
-    sm_arena_free(arena);
     return status == SM_INTERNAL ? status : SM_OK; /* what is not possible is not an answer */
 }
 
@@ -243,13 +237,23 @@ static sm_status fail_limits(search *h, sm_error *err) {
 
 /* ---- the answer ---- */
 
+/* Where the most alone are asked for: is there one with more tokens, on no more chips? */
+static bool is_less(const frontier *f, size_t i) {
+    for (size_t k = i + 1; f->most_alone && k < f->n; k++)
+        if (!(f->of_fleet && f->point[k].slice > f->point[i].slice) &&
+            f->point[i].per_chip < AS_MANY * f->point[k].per_chip)
+            return true;
+    return false;
+}
+
 static sm_status fill_points(search *h, sm_arena *arena, sm_serve_result *r, sm_error *err) {
+    const frontier *f = &h->front;
     sm_status status = SM_OK;
-    r->point = sm_arena_array(arena, h->front.n, sizeof *r->point);
+    r->point = sm_arena_array(arena, f->n, sizeof *r->point);
     if (!r->point) return sm_fail_memory(err);
-    for (size_t i = 0; status == SM_OK && i < h->front.n; i++)
-        status = search_point(h, &h->front.point[i], &r->point[i], err);
-    r->n = status == SM_OK ? h->front.n : 0;
+    for (size_t i = 0; status == SM_OK && i < f->n; i++)
+        if (!is_less(f, i)) status = search_point(h, &f->point[i], &r->point[r->n++], err);
+    if (status) r->n = 0;
     return status;
 }
 
@@ -265,7 +269,7 @@ sm_status search_points(const sm_serve_job *given, const sm_calibration *calibra
     if (!status) status = sm_sized_take(job, sizeof *job, given, err);
     if (status == SM_OK) status = check_options(&own, err);
     if (status != SM_OK) return status;
-    status = search_run(job, calibration, &own, of_fleet, arena, &h, err);
+    status = search_run(job, calibration, &own, of_fleet, &h, err);
     if (status == SM_OK) {
         result->space = h.space;
         result->evaluated = h.evaluated;
@@ -274,7 +278,7 @@ sm_status search_points(const sm_serve_job *given, const sm_calibration *calibra
         result->least_bytes = h.any_fits || isinf(h.least_bytes) ? 0 : h.least_bytes;
         result->best_tpot_s = h.quickest.tpot_s;
         result->best_ttft_s = isinf(h.best_ttft_s) ? 0 : h.best_ttft_s;
-        if (h.front.n > 0) status = fill_points(&h, arena, result, err);
+        if (h.front.n > 0 || own.above > 0) status = fill_points(&h, arena, result, err);
         else if (!h.any_fits) status = fail_fit(job, &own, &h, result, err);
         else status = fail_limits(&h, err);
     }

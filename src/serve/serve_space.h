@@ -224,7 +224,7 @@ void step_work(const step *x, piece_price *pieces);
 void step_price_from(const step *x, const piece_price *pieces, sm_step_price *price);
 /* The same from a small memo, whose entries replace each other: ops are of the degrees of a plan
  * but neither of its placement nor of its pipeline, in which the steps of a search differ most. */
-work_memo *work_memo_new(sm_arena *arena, int pieces, int chips);
+work_memo *work_memo_new(sm_arena *arena, int pieces);
 void work_of(work_memo *memo, const step *x, piece_price *pieces);
 /* Weights of a class that a chip reads, were all of its experts reached; and the share of the
  * experts of a piece that some token reaches. */

@@ -93,7 +93,8 @@ static sm_status read_question(sm_serve_asked *q, sm_error *err) {
     q->search.ttft_s = in->ttft_s;
     q->search.tpot_s = in->tpot_s;
     q->search.by_lower = in->by_lower;
-    q->search.closed_first = in->n_systems > 0; /* one point of each is told */
+    /* One point of each is told. */
+    q->search.closed_first = q->search.most_alone = in->n_systems > 0;
     if (in->chips_least > 0) q->search.chips_least = in->chips_least;
     if (in->chips_most > 0) q->search.chips_most = in->chips_most;
     if (in->top <= 0) q->in.top = USUAL_TOP;
@@ -232,8 +233,10 @@ static sm_status search(sm_serve_asked *q, sm_serve **serve, sm_serving_found *a
 
 /* ---- beyond one replica ---- */
 
-/* Prefill and decode apart, on one system or on two. */
-static sm_status find_pools(const sm_serve_asked *q, sm_disaggregated *pools, sm_error *err) {
+/* Prefill and decode apart, on one system or on two; above: only what gives more tokens a chip. */
+static sm_status find_pools(const sm_serve_asked *q, double above, sm_disaggregated *pools,
+                            sm_error *err) {
+    sm_serve_search_options options = q->search;
     const sm_serve_dtypes *d = &q->job.dtypes;
     const sm_chip *chip = &q->in.system->chip;
     const sm_system *from = q->in.prefill_system;
@@ -245,7 +248,8 @@ static sm_status find_pools(const sm_serve_asked *q, sm_disaggregated *pools, sm
         asked.prefill_compute = sm_serve_usual_compute(&from->chip, d->weights);
     if (from && !asked.prefill_calibration && q->in.software)
         asked.prefill_calibration = sm_software_calibration(&from->chip, q->in.software);
-    return sm_serve_disaggregate(&q->job, q->in.calibration, &q->search, &asked, pools, err);
+    options.above = above;
+    return sm_serve_disaggregate(&q->job, q->in.calibration, &options, &asked, pools, err);
 }
 
 sm_status sm_serve_find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
@@ -255,7 +259,7 @@ sm_status sm_serve_find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm
     if (!pools || !fleet) return sm_fail_memory(err);
     if (q->in.disaggregated && !a->reason) {
         a->pools = pools;
-        status = find_pools(q, pools, err);
+        status = find_pools(q, 0.0, pools, err);
     }
     bool of_replica = a->best && !q->one && !q->job.alone && !q->search.by_lower &&
                       !q->in.disaggregated && !q->in.brief;
@@ -272,13 +276,12 @@ static const double WORTH_OFFERING = 1.1; /* so many times the tokens of a chip 
 
 /* Pools, where they do a tenth more. */
 static sm_status offer_pools(const sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
-    const sm_fleet *f = a->fleet;
+    const double least = WORTH_OFFERING * sm_serve_fleet_tokens(a->fleet);
     sm_error none = {.status = SM_OK};
     sm_disaggregated *pools = sm_arena_alloc(q->arena, sizeof *pools);
     if (!pools) return sm_fail_memory(err);
-    sm_status status = find_pools(q, pools, &none);
+    sm_status status = find_pools(q, least, pools, &none);
     if (status > SM_NEGATIVE) *err = none;
-    const double least = WORTH_OFFERING * sm_serve_fleet_tokens(f);
     if (!status && pools->requests_per_s * q->job.output > least * pools->chips) a->pools = pools;
     return status > SM_NEGATIVE ? status : SM_OK;
 }
@@ -288,6 +291,7 @@ static sm_status offer_pools(const sm_serve_asked *q, sm_serving_found *a, sm_er
 static sm_status offer_fewer(const sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
     sm_software software = q->software;
     sm_serve_job job = q->job;
+    sm_serve_search_options options = q->search;
     sm_error none = {.status = SM_OK};
     sm_fleet *f = sm_arena_alloc(q->arena, sizeof *f);
     if (!f) return sm_fail_memory(err);
@@ -295,11 +299,11 @@ static sm_status offer_fewer(const sm_serve_asked *q, sm_serving_found *a, sm_er
     software.budget_tokens = SM_FEWER_TOKENS;
     software.budget_of_all = 0.0;
     software.budget_given = true;
-    sm_status status = sm_serve_fleet(&job, q->in.calibration, &q->search, NULL, 0.0, f, &none);
+    options.above = WORTH_OFFERING * sm_serve_fleet_tokens(a->fleet);
+    sm_status status = sm_serve_fleet(&job, q->in.calibration, &options, NULL, 0.0, f, &none);
     if (status > SM_NEGATIVE) *err = none;
     if (status > SM_NEGATIVE) return status;
-    if (!status && sm_serve_fleet_tokens(f) > WORTH_OFFERING * sm_serve_fleet_tokens(a->fleet))
-        a->fewer = f;
+    if (!status && sm_serve_fleet_tokens(f) > options.above) a->fewer = f;
     return SM_OK;
 }
 

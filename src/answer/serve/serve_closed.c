@@ -30,6 +30,7 @@ static sm_status find_plans(const sm_serve_asked *q, int chips, double share, pl
     sm_serve_search_options options = q->search;
     options.chips_least = options.chips_most = chips;
     options.closed_first = true;
+    options.most_alone = false;
     list->n = 0;
     for (int try = 0; try < 4 && (try != 2 || list->n == 0); try++) {
         sm_serve_result r = {.n = 0};
