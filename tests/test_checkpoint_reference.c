@@ -455,22 +455,20 @@ static sm_status train(sm_communicator *world, void *context, sm_error *err) {
     return status;
 }
 
-/* The tower, and who reads of it, on the first of two stages. */
+/* So many chunks as the stages or, where they are folded, twice as many share the layers evenly:
+ * what others than the next layer read crosses between them. */
 static sm_status part(const answers *a, sm_schedule schedule, sm_train_setup *setup,
                       sm_error *err) {
     sm_plan plan;
-    int first = 0;
     sm_plan_defaults(&plan);
-    plan.pipeline = 2;
     plan.schedule = schedule;
-    sm_status status = sm_program_first_stage(&a->model, &first, err);
-    if (!status && sm_program_parts(&a->model, first - 1, NULL) != SM_BAD_INPUT)
-        status = sm_fail(err, SM_INTERNAL, "parted where others read");
-    snprintf(plan.layout, sizeof plan.layout, "%d.%d", first, a->model.L - first);
+    plan.virtual_stages = schedule == SM_SCHEDULE_ZB_V ? 2 : 1;
+    plan.pipeline = a->model.L >= 2 * plan.virtual_stages ? 2 : 1;
+    if (schedule == SM_SCHEDULE_1F1B && a->model.L > 2) plan.pipeline = 3;
+    if (plan.pipeline == 1) return SM_OK;
     sm_train_line line;
-    if (!status)
-        status = sm_train_line_of(&plan, a->model.L, sm_train_setup_microbatches(setup),
-                                  models_arena(), &line, err);
+    sm_status status = sm_train_line_of(&plan, a->model.L, sm_train_setup_microbatches(setup),
+                                        models_arena(), &line, err);
     if (status) return status;
     setup->stages = line.stages;
     setup->chunks = line.chunks;
@@ -490,7 +488,8 @@ static int hold_plans(const answers *a) {
                  {SM_AXIS_TENSOR, SM_AXIS_FSDP, 0, false, SM_SCHEDULE_1F1B},
                  {SM_AXIS_CONTEXT, SM_AXIS_DATA, 2, false, SM_SCHEDULE_1F1B},
                  {SM_AXIS_TENSOR, SM_AXIS_TENSOR, 1, true, SM_SCHEDULE_1F1B},
-                 {SM_AXIS_DATA, SM_AXIS_DATA, 2, true, SM_SCHEDULE_ZB_H1}};
+                 {SM_AXIS_DATA, SM_AXIS_DATA, 2, true, SM_SCHEDULE_ZB_H1},
+                 {SM_AXIS_DATA, SM_AXIS_DATA, 0, true, SM_SCHEDULE_ZB_V}};
     unsigned char text[TEXT];
     sm_error err = {.status = SM_OK};
     planned one = {.setup = NULL};
@@ -503,7 +502,6 @@ static int hold_plans(const answers *a) {
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         sm_train_setup setup = a->setup;
         planned p = {.setup = &setup};
-        if (plans[i].parted && !a->seen) continue;
         setup.tokens = a->source ? (int)a->tokens : TRAINED - TRAINED % 2;
         setup.sequences = 4;
         setup.optimizer = SM_TRAIN_ADAM;
