@@ -217,18 +217,22 @@ static sm_status tell_rank(sm_communicator *world, void *context, sm_error *err)
     return status;
 }
 
+static sm_status part(const answers *a, sm_schedule schedule, sm_train_setup *setup, sm_error *err);
+
+/* The last time on stages, where a stack reads and another one writes. */
 static int hold_texts(answers *a, size_t texts, int tokens, sm_rank_body body) {
     static const sm_program_axis plans[][2] = {{SM_AXIS_DATA, SM_AXIS_DATA},
                                                {SM_AXIS_TENSOR, SM_AXIS_FSDP},
                                                {SM_AXIS_CONTEXT, SM_AXIS_DATA}};
     int wrong = texts != WRITTEN;
-    for (int i = 0; !wrong && i < 3; i++) {
+    for (int i = 0; !wrong && i < 3 + (body == write_rank); i++) {
         sm_error err = {.status = SM_OK};
         sm_train_setup_defaults(&a->setup);
         a->setup.model = &a->model;
         a->setup.tokens = tokens;
         a->setup.sequences = WRITTEN;
-        for (int k = 0; i && k < 2; k++) a->setup.degree[plans[i][k]] = 2;
+        for (int k = 0; i && i < 3 && k < 2; k++) a->setup.degree[plans[i][k]] = 2;
+        if (i == 3) assert_int_equal(part(a, SM_SCHEDULE_1F1B, &a->setup, &err), SM_OK);
         if (!sm_run_threads(sm_train_setup_ranks(&a->setup), body, a, &err)) continue;
         if (a->setup.degree[SM_AXIS_CONTEXT] > 1 && strstr(err.sentence, "context would cut"))
             continue;
