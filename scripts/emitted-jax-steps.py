@@ -12,6 +12,7 @@ import csv
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,16 @@ PLANS = {"dp": ("tiny-llama", "data=8,microbatch=2"), "zero1": ("tiny-llama", "d
          "heads": ("tiny-llama", "data=4,context=2,context_by=heads,zero=0,microbatch=4,regather=weights"),
          "pipeline": ("tiny-llama", "pipeline=2,data=2,tensor=2,seq=on,zero=0,microbatch=2,regather=weights"),
          "experts": ("tiny-experts", "data=2,expert=4,zero=1,microbatch=2")}
+# Of each of these families what changes numbers or shapes: biases, norms of heads, stretched positions, tables that are tied, kinds
+# of layers, shared experts. All plans but those that their sizes do not divide over.
+WIDE = {"mixed": "data=2,fsdp=2,tensor=2,seq=on,microbatch=2,regather=none", "parts": "pipeline=2,fsdp=2,tensor=2,seq=off,microbatch=2,regather=none",
+        "long": "fsdp=4,context=2,context_by=gather,microbatch=2,regather=activations"}
+DEALT = {"dealt": "data=2,expert=4,zero=1,microbatch=2", "both": "data=2,expert=2,tensor=2,seq=on,microbatch=2,regather=weights"}
+WHOLE_HEADS = {"replicas": "data=2,fsdp=4,zero=3,microbatch=2,regather=weights", "long": WIDE["long"]}
+for family, plans in (("arcee", WIDE), ("llama-linear", WIDE), ("llama-tied", WIDE), ("llama3", WIDE), ("mixtral", DEALT), ("olmo2", WHOLE_HEADS),
+                      ("olmoe", {"dealt": DEALT["dealt"]}), ("phi3", WIDE), ("qwen2", WIDE), ("qwen2_moe", DEALT), ("qwen3", WIDE),
+                      ("qwen3_moe", DEALT), ("seed_oss", WIDE), ("smollm3", {k: v for k, v in WIDE.items() if k != "parts"})):
+    PLANS |= {f"{family}.{name}": (f"jax/small/{family}", plan) for name, plan in plans.items()}
 
 DRIVER = r"""
 import json
@@ -32,24 +43,46 @@ raw = open(job["checkpoint"], "rb").read()
 end = 8 + int.from_bytes(raw[:8], "little")
 of = {k: numpy.frombuffer(raw[end + v["data_offsets"][0]:end + v["data_offsets"][1]], numpy.float32).reshape(v["shape"])
       for k, v in json.loads(raw[8:end]).items() if k != "__metadata__"}
-TENSORS = {"n1": "input_layernorm", "n2": "post_attention_layernorm", "mixer.wq": "self_attn.q_proj", "mixer.wk": "self_attn.k_proj",
-           "mixer.wv": "self_attn.v_proj", "mixer.wo": "self_attn.o_proj", "ffn.wg": "mlp.gate_proj", "ffn.wu": "mlp.up_proj",
-           "ffn.wd": "mlp.down_proj", "ffn.wr": "block_sparse_moe.gate"}
-EXPERT = {"ffn.wg": "w1", "ffn.wu": "w3", "ffn.wd": "w2"}
+# What a weight may be called; of several rows in one tensor which, {e} an expert.
+TENSORS = {"n1": "input_layernorm post_attention_layernorm", "n2": "post_feedforward_layernorm post_attention_layernorm",
+           "mixer.wq": "self_attn.q_proj self_attn.qkv_proj", "mixer.wk": "self_attn.k_proj self_attn.qkv_proj",
+           "mixer.wv": "self_attn.v_proj self_attn.qkv_proj", "mixer.wo": "self_attn.o_proj",
+           "mixer.bq": "self_attn.q_proj", "mixer.bk": "self_attn.k_proj", "mixer.bv": "self_attn.v_proj",
+           "mixer.nq": "self_attn.q_norm", "mixer.nk": "self_attn.k_norm",
+           "ffn.wg": "mlp.gate_proj mlp.gate_up_proj block_sparse_moe.experts.{e}.w1 mlp.experts.{e}.gate_proj",
+           "ffn.wu": "mlp.up_proj mlp.gate_up_proj block_sparse_moe.experts.{e}.w3 mlp.experts.{e}.up_proj",
+           "ffn.wd": "mlp.down_proj block_sparse_moe.experts.{e}.w2 mlp.experts.{e}.down_proj",
+           "ffn.wr": "block_sparse_moe.gate mlp.gate", "ffn.wsg": "mlp.shared_expert.gate_proj", "ffn.wsu": "mlp.shared_expert.up_proj",
+           "ffn.wsd": "mlp.shared_expert.down_proj", "ffn.wsp": "mlp.shared_expert_gate"}
+FUSED = ["mixer.wq", "mixer.wk", "mixer.wv"], ["ffn.wg", "ffn.wu"]
+
+def rows(name):
+    return int(numpy.prod([SIZE[d] for d in WEIGHTS["layer"][name][0].split() if d != "D"]))
 
 def tensor(piece, name, dims, layer):
     if piece == "embedding":
         return of["model.embed_tokens.weight"]
     if piece == "head":
         return of["model.norm.weight"] if name == "n" else of["lm_head.weight"].T
-    at = f"model.layers.{layer}."
-    if "E" in dims.split() and name in EXPERT:
-        return numpy.stack([of[f"{at}block_sparse_moe.experts.{e}.{EXPERT[name]}.weight"].T for e in range(SIZE["E"])])
-    return of[at + TENSORS[name] + ".weight"].T
+    end = ".bias" if name.split(".")[-1][0] == "b" else ".weight"
+    for called in TENSORS[name].split():
+        at = f"model.layers.{layer}.{called}{end}"
+        if "{e}" in called and at.format(e=0) in of:
+            return numpy.stack([of[at.format(e=e)].T for e in range(SIZE["E"])])
+        if at not in of:
+            continue
+        group = next((g for g in FUSED if name in g), ()) if "qkv" in called or "gate_up" in called else ()
+        first = sum(rows(n) for n in group[:group.index(name)]) if group else 0
+        return of[at][first:first + rows(name)].T if group else of[at].T
+
+ORDER = []  # the kinds of layers, one of each layer
+for piece in json.loads(job["kinds"]):
+    ORDER += [piece] * LAYERS[piece]
 
 def value_of(piece, name, dims, *_):
     s = shapes[piece][name]
-    parts = [tensor(piece, name, dims, i) for i in range(LAYERS.get(piece, 1))]
+    own = [i for i, of in enumerate(ORDER) if of == piece] if piece in LAYERS else [0]
+    parts = [tensor(piece, name, dims, i) for i in own]
     return jax.device_put(jnp.asarray(numpy.stack(parts).reshape(s.shape), s.dtype), shardings[piece][name])
 
 class Draws:
@@ -107,13 +140,13 @@ def main():
                 f.write(program[:program.index("given = numpy.load")] + DRIVER)
             rates = [RATE * (0.55 + 0.45 * math.cos(math.pi * step / STEPS)) for step in range(STEPS)]
             with open(at("job.json"), "w") as f:
-                json.dump({"checkpoint": at("one.safetensors"), "text": text, "seed": SEED, "from": 1, "steps": STEPS, "rates": rates,
+                json.dump({"kinds": json.dumps(re.findall(r'"(\w+)": \d+ if', program)), "checkpoint": at("one.safetensors"), "text": text, "seed": SEED, "from": 1, "steps": STEPS, "rates": rates,
                            "clip": CLIP}, f)
             said = subprocess.run([sys.executable, at("steps.py"), at("hlo.txt"), "-", at("job.json")], check=True, text=True,
                                   stdout=subprocess.PIPE, env=dict(os.environ, JAX_PLATFORMS="cpu")).stdout
             theirs = [float(line) for line in said.split()]
             off = max(abs(a / b - 1) for a, b in zip(theirs, ours, strict=True))
-            print(f"{name:10} {plan:75} {ours[0]:.4f} -> {ours[-1]:.4f}, apart {off:.1e} at most", flush=True)
+            print(f"{name:18} {plan:75} {ours[0]:.4f} -> {ours[-1]:.4f}, apart {off:.1e} at most", flush=True)
             wrong += off > 1e-4
             if os.environ.get("RECORD"):
                 with open(os.environ["RECORD"], "a") as f:

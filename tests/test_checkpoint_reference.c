@@ -217,18 +217,22 @@ static sm_status tell_rank(sm_communicator *world, void *context, sm_error *err)
     return status;
 }
 
+static sm_status part(const answers *a, sm_schedule schedule, sm_train_setup *setup, sm_error *err);
+
+/* The last time on stages, where a stack reads and another one writes. */
 static int hold_texts(answers *a, size_t texts, int tokens, sm_rank_body body) {
     static const sm_program_axis plans[][2] = {{SM_AXIS_DATA, SM_AXIS_DATA},
                                                {SM_AXIS_TENSOR, SM_AXIS_FSDP},
                                                {SM_AXIS_CONTEXT, SM_AXIS_DATA}};
     int wrong = texts != WRITTEN;
-    for (int i = 0; !wrong && i < 3; i++) {
+    for (int i = 0; !wrong && i < 3 + (body == write_rank); i++) {
         sm_error err = {.status = SM_OK};
         sm_train_setup_defaults(&a->setup);
         a->setup.model = &a->model;
         a->setup.tokens = tokens;
         a->setup.sequences = WRITTEN;
-        for (int k = 0; i && k < 2; k++) a->setup.degree[plans[i][k]] = 2;
+        for (int k = 0; i && i < 3 && k < 2; k++) a->setup.degree[plans[i][k]] = 2;
+        if (i == 3) assert_int_equal(part(a, SM_SCHEDULE_1F1B, &a->setup, &err), SM_OK);
         if (!sm_run_threads(sm_train_setup_ranks(&a->setup), body, a, &err)) continue;
         if (a->setup.degree[SM_AXIS_CONTEXT] > 1 && strstr(err.sentence, "context would cut"))
             continue;
@@ -455,22 +459,20 @@ static sm_status train(sm_communicator *world, void *context, sm_error *err) {
     return status;
 }
 
-/* The tower, and who reads of it, on the first of two stages. */
+/* So many chunks as the stages or, where they are folded, twice as many share the layers evenly:
+ * what others than the next layer read crosses between them. */
 static sm_status part(const answers *a, sm_schedule schedule, sm_train_setup *setup,
                       sm_error *err) {
     sm_plan plan;
-    int first = 0;
     sm_plan_defaults(&plan);
-    plan.pipeline = 2;
     plan.schedule = schedule;
-    sm_status status = sm_program_first_stage(&a->model, &first, err);
-    if (!status && sm_program_parts(&a->model, first - 1, NULL) != SM_BAD_INPUT)
-        status = sm_fail(err, SM_INTERNAL, "parted where others read");
-    snprintf(plan.layout, sizeof plan.layout, "%d.%d", first, a->model.L - first);
+    plan.virtual_stages = schedule == SM_SCHEDULE_ZB_V ? 2 : 1;
+    plan.pipeline = a->model.L >= 2 * plan.virtual_stages ? 2 : 1;
+    if (schedule == SM_SCHEDULE_1F1B && a->model.L > 2) plan.pipeline = 3;
+    if (plan.pipeline == 1) return SM_OK;
     sm_train_line line;
-    if (!status)
-        status = sm_train_line_of(&plan, a->model.L, sm_train_setup_microbatches(setup),
-                                  models_arena(), &line, err);
+    sm_status status = sm_train_line_of(&plan, a->model.L, sm_train_setup_microbatches(setup),
+                                        models_arena(), &line, err);
     if (status) return status;
     setup->stages = line.stages;
     setup->chunks = line.chunks;
@@ -490,7 +492,8 @@ static int hold_plans(const answers *a) {
                  {SM_AXIS_TENSOR, SM_AXIS_FSDP, 0, false, SM_SCHEDULE_1F1B},
                  {SM_AXIS_CONTEXT, SM_AXIS_DATA, 2, false, SM_SCHEDULE_1F1B},
                  {SM_AXIS_TENSOR, SM_AXIS_TENSOR, 1, true, SM_SCHEDULE_1F1B},
-                 {SM_AXIS_DATA, SM_AXIS_DATA, 2, true, SM_SCHEDULE_ZB_H1}};
+                 {SM_AXIS_DATA, SM_AXIS_DATA, 2, true, SM_SCHEDULE_ZB_H1},
+                 {SM_AXIS_DATA, SM_AXIS_DATA, 0, true, SM_SCHEDULE_ZB_V}};
     unsigned char text[TEXT];
     sm_error err = {.status = SM_OK};
     planned one = {.setup = NULL};
@@ -503,7 +506,6 @@ static int hold_plans(const answers *a) {
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         sm_train_setup setup = a->setup;
         planned p = {.setup = &setup};
-        if (plans[i].parted && !a->seen) continue;
         setup.tokens = a->source ? (int)a->tokens : TRAINED - TRAINED % 2;
         setup.sequences = 4;
         setup.optimizer = SM_TRAIN_ADAM;

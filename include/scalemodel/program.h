@@ -307,11 +307,26 @@ enum { /* operators of a line and their arguments, experts, lines and states of 
 bool sm_model_reads(const sm_model *model);
 /* Does its last piece make one of all positions, which is left out of what is told? */
 bool sm_model_pools(const sm_model *model);
-/* Layers that the first stage of a pipeline has at least: what a stack or a layer makes and others
- * than the next layer read is there alone. */
-sm_status sm_program_first_stage(const sm_model *model, int *layers, sm_error *err);
-/* Are so many enough for it? SM_BAD_INPUT says how many would be. */
-sm_status sm_program_parts(const sm_model *model, int layers, sm_error *err);
+/* An array that a stack ended in, or a layer made, and others than the next layer read: between the
+ * stages of a pipeline it travels beside the residual stream. Parts of a model are numbered as in
+ * sm_step_layer (step.h). */
+typedef struct sm_loan {
+    int of,
+        there;    /* the piece whose array it is (architecture.h), which; -1: where a stack ended */
+    int by, last; /* the part that made it, or begins the stack behind it, and its last reader */
+    int list;     /* of a reader: a kind of layer, or behind these a piece outside of layers */
+} sm_loan;
+enum { SM_MOST_LOANS = 64 };
+/* What a model lends; program: of each list. SM_INTERNAL when it is more than SM_MOST_LOANS. */
+sm_status sm_program_loans(const sm_model *model, const sm_program *const *program, int *n,
+                           sm_loan *loan, sm_error *err);
+/* Does it travel from the stage before this layer to that of the layer? */
+bool sm_loan_crosses(const sm_model *model, const sm_loan *loan, int layer);
+/* The layer before which most of them cross; 0: none does. */
+int sm_loans_widest(const sm_model *model, const sm_loan *loan, int n);
+/* The list of a part; does it stand before this layer? */
+int sm_model_list(const sm_model *model, int part);
+bool sm_model_stands_before(const sm_model *model, int part, int layer);
 /* The rules of serving that a pass of the runtime goes by: a query of each sequence, or so many
  * positions of a model that reads. */
 sm_rules sm_rules_of_pass(const sm_model *model, int tokens);
@@ -461,6 +476,9 @@ const sm_comm *sm_partition_comm(const sm_partition *partition, int i);
 int sm_partition_weight_classes(const sm_partition *partition);
 /* The i-th class of weights, 0 .. sm_partition_weight_classes - 1. */
 const sm_weight_class *sm_partition_weight_class(const sm_partition *partition, int i);
+/* Bytes of the residual stream that a piece hands on, or of what it reads of another stack or an
+ * earlier layer: base 0, of nothing. */
+sm_size sm_partition_handed(const sm_partition *partition, bool lent);
 
 /* ---- walking the partition ----
  * What the partition adds up as sizes, a walk tells one task after the other, with real sizes on a

@@ -68,7 +68,7 @@ sm_local_block sm_task_list_block(const sm_task_list *list, int tensor);
 /* Weights of a layer whose gradients are reduced together at the end of a step, as one row. */
 typedef struct sm_gradient_group {
     sm_axes partial, stored;
-    bool joined;        /* another stage holds these weights too */
+    int joined;         /* other stages hold these weights too: 1 and on, which (sm_stage.tie) */
     sm_element element; /* of the weights */
     size_t elements;    /* on this chip */
     size_t reduced;     /* of them whose gradient this chip sums: padded to equal parts */
@@ -81,9 +81,9 @@ typedef struct sm_step_layer {
     int number; /* in the model; -1: the embedding, L: the head, behind it what is between stacks */
     int piece;  /* of the architecture; -1: a layer's */
     int chunk;
-    struct sm_step_layer *lender; /* whose `lends` it reads; NULL: no layer's */
-    int lends;                    /* a tensor that later layers read; SM_MAX_BITS: none */
-    sm_local_block lent_gradient; /* of that, as they have added it up so far */
+    int reads;                    /* a loan (sm_stage.loan); -1: none */
+    struct sm_step_layer *lender; /* who made that, where it is of this chunk and no stack's end */
+    int makes, lends;             /* a loan, and as which tensor; -1, SM_MAX_BITS: none */
     sm_local_block weight[SM_MAX_TENSORS];
     sm_local_block gradient[SM_MAX_TENSORS]; /* the sum over the microbatches so far */
     int groups, group_of[SM_MAX_TENSORS];    /* -1: of none */
@@ -159,7 +159,8 @@ typedef struct sm_move_call {
 typedef enum sm_row_over { SM_OVER_AXES, SM_OVER_ONE_COPY, SM_OVER_ACROSS_COPIES } sm_row_over;
 typedef struct sm_row_move {
     sm_collective op;
-    sm_axes axes; /* 0: the stage that holds the same weights, the peer */
+    sm_axes axes; /* 0: the stages that hold the same weights, */
+    int joined;   /* these (sm_gradient_group) */
     sm_row_over over;
     sm_local_block *from, *to; /* all-reduce: to alone, in place */
 } sm_row_move;
@@ -201,12 +202,12 @@ typedef struct sm_actions {
 sm_status sm_pass_forward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,
                           bool once, sm_error *err);
 /* Run the backward tasks of a layer. stream: the gradient of the output, taken (none of the head,
- * whose loss begins it); receives that of the input. lent: that of what an earlier stack or
- * layer lent is added to it, and taken by that layer. Unless `whole`, what the gradients of weights
+ * whose loss begins it); receives that of the input. owed: the gradient of each loan, added to by
+ * who reads it, and taken by the layer that made it. Unless `whole`, what the gradients of weights
  * need stays open in saved, for sm_pass_backward_weights. SM_INTERNAL when out of memory, or the
  * status of an action. */
 sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,
-                           sm_local_block *stream, sm_local_block *lent, bool whole, sm_error *err);
+                           sm_local_block *stream, sm_local_block *owed, bool whole, sm_error *err);
 /* Make the weight gradients that sm_pass_backward left open. SM_INTERNAL when none are open. */
 sm_status sm_pass_backward_weights(sm_pass_saved *saved, sm_error *err);
 /* Drops what is saved but for these tensors (bit), and, unless arrived is to stay, what arrived. */
@@ -234,6 +235,12 @@ typedef struct sm_train_action {
     int chunk, microbatch;
 } sm_train_action;
 
+/* A weight that several parts of the model read: the piece whose it is, and which of its arrays. */
+typedef struct sm_tie {
+    int of, there;
+} sm_tie;
+enum { SM_MOST_TIES = 16 };
+
 /* ---- a stage through a step ----
  * Microbatches pass the layers of a stage in the order of its pipeline; boundaries go from stage to
  * stage; then gradients are reduced, as rows, and weights updated. */
@@ -257,12 +264,14 @@ typedef struct sm_stage {
     bool offloads;    /* what layers keep for their backward pass */
     bool pools;       /* what is read ends before the last piece (sm_model_pools) */
     /* from here on set by sm_stage_new */
-    bool tied;        /* the head reads a copy of the embedding, which is the piece */
-    int embedding;    /* of this number */
-    int model_layers; /* L */
-    /* what a stack has made and layers of another read, of each microbatch; its gradient, of the
-     * one at hand */
-    sm_local_block *lent, lent_gradient;
+    const sm_model *model;
+    const sm_task_list *list;
+    int loans, ties; /* weights that stages share are of ties */
+    sm_loan loan[SM_MOST_LOANS];
+    sm_tie tie[SM_MOST_TIES];
+    /* what came from other chunks, or a stack ended in: [chunk][loan][microbatch]; the gradient of
+     * each loan, of the microbatch at hand */
+    sm_local_block *lent, owed[SM_MOST_LOANS];
     int layers;            /* of this stage, */
     sm_step_layer *layer;  /* in model order */
     sm_pass_saved **saved; /* [layer * microbatches + microbatch]; NULL: nothing is */
@@ -298,12 +307,15 @@ sm_status sm_stage_update(sm_stage *stage, sm_error *err);
 sm_status sm_stage_gather(const sm_stage *stage, const sm_step_layer *layer, int group,
                           sm_local_block *mine, sm_local_block *row, sm_error *err);
 
+/* Does a loan, or (-1) the residual stream, pass from the chunk before to this one? read: of
+ * serving, while a text is read. */
+bool sm_stage_crosses(const sm_stage *stage, int chunk, int loan, bool read);
 /* How many chunks one copy of the model is cut into. */
 int sm_stage_model_chunks(const sm_stage *stage);
-/* Are embedding and unembedding one weight on two stages, each of which updates its own? */
-bool sm_stage_tie_parted(const sm_stage *stage);
-/* The matrix of an embedding or a head, as a tensor of its program. */
-int sm_task_list_matrix(const sm_task_list *list);
+/* The number of the first part of the model that holds a tied weight, and as which tensor. */
+int sm_stage_first_of(const sm_stage *stage, const sm_tensor *tied, int *as);
+/* Has a stage the weight of a tie? Each that has updates its own. */
+bool sm_stage_holds(const sm_stage *stage, int number, int tie);
 /* The first layer of this stage that holds the weight of which this one is, and as which tensor. */
 sm_step_layer *sm_stage_owner(const sm_stage *stage, sm_step_layer *layer, int tensor, int *as);
 /* Is this weight a copy of one of another layer of this stage? */
@@ -312,7 +324,7 @@ bool sm_stage_is_copy(const sm_stage *stage, const sm_step_layer *layer, int ten
 sm_step_layer *sm_stage_layer(const sm_stage *stage, int number);
 /* Over how many chips of this stage the update of a group is cut. */
 size_t sm_group_ways(const sm_stage *stage, const sm_step_layer *layer, int group);
-/* Over how many of two peers, 2 or 1, the update of a group is cut. */
+/* Over how many of two stages, 2 or 1, the update of a group is cut. */
 size_t sm_group_peers(const sm_stage *stage, const sm_gradient_group *group);
 /* Copies of the optimizer's state of a group's weights over the data axis; 1 without ZeRO. */
 size_t sm_group_copies(const sm_stage *stage, const sm_gradient_group *group);

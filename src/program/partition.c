@@ -195,6 +195,9 @@ static sm_status finish(const job *j, bool backward, sm_error *err) {
     int edge = program->output >= 0 ? program->output : program->input;
     if (edge >= 0)
         out->boundary = part_stored_size(program, edge, program->tensor[edge].bytes_per_element);
+    const int lent = program->lent;
+    if (lent >= 0)
+        out->lent = part_stored_size(program, lent, program->tensor[lent].bytes_per_element);
     return SM_OK;
 }
 
@@ -257,4 +260,7 @@ const sm_comm *sm_partition_comm(const sm_partition *p, int i) { return &p->comm
 int sm_partition_weight_classes(const sm_partition *p) { return p->classes; }
 const sm_weight_class *sm_partition_weight_class(const sm_partition *p, int i) {
     return &p->weight[i];
+}
+sm_size sm_partition_handed(const sm_partition *p, bool lent) {
+    return lent ? p->lent : p->boundary;
 }

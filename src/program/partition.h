@@ -13,6 +13,7 @@ struct sm_partition {
     sm_axes arrived[SM_MAX_TENSORS];
     sm_bits receivers[SM_MAX_TENSORS];
     sm_size boundary; /* bytes of the residual stream handed to the next piece */
+    sm_size lent;     /* and of what it reads of another stack or an earlier layer */
     sm_size cache;    /* forward alone: bytes of the cache this piece keeps; base 0: none */
     sm_size state;    /* the same of its states */
     /* So many of these are set. */

@@ -508,14 +508,14 @@ static void take_slope(pass *p, int tensor, sm_local_block *from) {
 }
 
 sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,
-                           sm_local_block *stream, sm_local_block *lent, bool whole,
+                           sm_local_block *stream, sm_local_block *owed, bool whole,
                            sm_error *err) {
     pass *p = begin(actions, layer, saved, whole ? SM_PASS_BACKWARD : SM_PASS_SPLIT);
     if (!p) return sm_fail_memory(err);
     saved->open = p;
     const sm_program *b = p->list->program;
     sm_status status = SM_OK;
-    if (layer->lends < SM_MAX_BITS) take_slope(p, layer->lends, &layer->lent_gradient);
+    if (layer->lends < SM_MAX_BITS) take_slope(p, layer->lends, &owed[layer->makes]);
     if (b->output >= 0) take_slope(p, b->output, stream);
     else status = slope_of_loss(p, err);
     if (!status) status = run_until(p, p->list->weights[p->order], err);
@@ -523,8 +523,7 @@ sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_p
         *stream = p->slope[b->input].home;
         p->slope[b->input].home.data = NULL;
     }
-    if (layer->lender) lent = &layer->lender->lent_gradient;
-    if (!status && b->lent >= 0) status = add(p, lent, &p->slope[b->lent].home, err);
+    if (!status && b->lent >= 0) status = add(p, &owed[layer->reads], &p->slope[b->lent].home, err);
     return status;
 }
 

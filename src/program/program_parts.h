@@ -70,5 +70,9 @@ static inline void action_drop(const sm_actions *a, sm_local_block *block) {
 static inline void stage_drop(const sm_stage *s, sm_local_block *block) {
     action_drop(s->actions, block);
 }
+/* ---- across.c ---- */
+/* Fills the ties that other stages hold too; which of them a weight is of: 1 and on, 0: of none. */
+sm_status stage_ties(sm_stage *s, sm_error *err);
+int stage_tie_of(const sm_stage *s, const sm_step_layer *layer, int tensor);
 /* The gradients of a layer so far, each group as a row, join what this chip sums of it. */
 sm_status stage_reduce_layer(sm_stage *s, sm_step_layer *layer, sm_error *err);

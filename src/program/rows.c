@@ -19,43 +19,6 @@
 #include "partition_parts.h"
 #include "program_parts.h"
 
-/* ---- tied weights: one, of which other layers hold copies ---- */
-
-int sm_task_list_matrix(const sm_task_list *list) {
-    const sm_program *b = list->program;
-    for (int i = 0; i < b->tensors; i++)
-        if (b->tensor[i].role == SM_ROLE_WEIGHT && !b->tensor[i].norm &&
-            program_has(b, program_dims(&b->tensor[i]), SM_DIMENSION_VOCABULARY))
-            return i;
-    return 0;
-}
-
-sm_step_layer *sm_stage_owner(const sm_stage *s, sm_step_layer *layer, int tensor, int *as) {
-    const sm_tensor *w = &layer->list->program->tensor[tensor];
-    for (int i = 0; w->tied && i < s->layers; i++) {
-        const sm_program *b = s->layer[i].list->program;
-        for (int k = 0; k < b->tensors; k++) {
-            const sm_tensor *x = &b->tensor[k];
-            bool own = s->layer[i].piece == w->of && b->tensor_of[w->there] == k;
-            if (!own && !(x->tied && x->of == w->of && x->there == w->there)) continue;
-            *as = k;
-            return &s->layer[i];
-        }
-    }
-    *as = tensor;
-    return layer;
-}
-
-bool sm_stage_is_copy(const sm_stage *s, const sm_step_layer *layer, int tensor) {
-    int as;
-    sm_step_layer *own = &s->layer[layer - s->layer];
-    return sm_stage_owner(s, own, tensor, &as) != layer;
-}
-
-bool sm_stage_tie_parted(const sm_stage *s) {
-    return s->tied && s->chunks && s->chunk[0].stage != s->chunk[s->chunks - 1].stage;
-}
-
 sm_step_layer *sm_stage_layer(const sm_stage *s, int number) {
     for (int i = 0; i < s->layers; i++)
         if (s->layer[i].number == number) return &s->layer[i];
@@ -101,13 +64,7 @@ size_t sm_group_row(const sm_stage *s, const sm_step_layer *layer, int group) {
     return layer->group[group].reduced * sm_group_ways(s, layer, group);
 }
 
-static bool is_joined(const sm_stage *s, const sm_step_layer *layer, int tensor) {
-    bool end = layer->number == s->embedding || layer->number == s->model_layers;
-    return s->copies == 2 ||
-           (sm_stage_tie_parted(s) && end && tensor == sm_task_list_matrix(layer->list));
-}
-
-static int find_group(sm_step_layer *layer, sm_axes partial, sm_axes stored, bool joined) {
+static int find_group(sm_step_layer *layer, sm_axes partial, sm_axes stored, int joined) {
     for (int i = 0; i < layer->groups; i++)
         if (layer->group[i].partial == partial && layer->group[i].stored == stored &&
             layer->group[i].joined == joined)
@@ -128,7 +85,7 @@ sm_status sm_stage_group(const sm_stage *s, sm_step_layer *layer, sm_error *err)
             continue;
         int g = find_group(layer, sm_mesh_real_axes(&layer->list->mesh, layer->list->partial[i]),
                            sm_mesh_real_axes(&layer->list->mesh, part_stored_mask(b, i)),
-                           is_joined(s, layer, i));
+                           s->copies == 2 ? 1 : stage_tie_of(s, layer, i));
         if (g < 0)
             return sm_fail(err, SM_INTERNAL, "a layer has more than %d kinds of weights",
                            SM_MAX_WEIGHT_CLASSES);
@@ -163,7 +120,7 @@ static sm_status of_group(const sm_stage *s, sm_call_kind kind, sm_step_layer *l
 
 static sm_status join_rows(const sm_stage *s, sm_collective op, sm_axes axes, sm_row_over over,
                            sm_local_block *from, sm_local_block *to, sm_error *err) {
-    sm_row_move move = {.op = op, .axes = axes, .over = over, .from = from, .to = to};
+    sm_row_move move = {.op = op, .axes = axes, .joined = 1, .over = over, .from = from, .to = to};
     return s->actions->join_rows(s->actions->context, &move, err);
 }
 
@@ -229,22 +186,26 @@ sm_status stage_reduce_layer(sm_stage *s, sm_step_layer *layer, sm_error *err) {
 
 static sm_status join_sum(sm_stage *s, sm_gradient_group *g, bool peers, sm_error *err) {
     if (peers && sm_group_peers(s, g) > 1) return scatter(s, 0, g->chunk, &g->sum, err);
-    return join_rows(s, SM_ALL_REDUCE, peers ? 0 : g->partial,
-                     peers ? SM_OVER_AXES : SM_OVER_ACROSS_COPIES, NULL, &g->sum, err);
+    const sm_row_move move = {.op = SM_ALL_REDUCE,
+                              .axes = peers ? 0 : g->partial,
+                              .joined = g->joined,
+                              .over = peers ? SM_OVER_AXES : SM_OVER_ACROSS_COPIES,
+                              .to = &g->sum};
+    return s->actions->join_rows(s->actions->context, &move, err);
 }
 
-/* Over the copies of the optimizer's state; peers: over the stages that hold the weight too. */
-static sm_status join_sums(sm_stage *s, bool peers, sm_error *err) {
+/* Over the copies of the optimizer's state (0), or the stages that hold a weight too. */
+static sm_status join_sums(sm_stage *s, int joined, sm_error *err) {
     sm_status status = SM_OK;
     bool any = false;
     for (int i = 0; !status && i < s->layers; i++)
         for (int k = 0; !status && k < s->layer[i].groups; k++) {
             sm_gradient_group *g = &s->layer[i].group[k];
-            if (peers ? !g->joined : sm_group_copies(s, g) == 1) continue;
+            if (joined ? g->joined != joined : sm_group_copies(s, g) == 1) continue;
             if (!any) begin_rows(s);
             any = true;
-            status = join_sum(s, g, peers, err);
-            if (peers) s->actions->mark(s->actions->context, &g->sum, SM_TRAIN_MEMORY_GRADIENTS);
+            status = join_sum(s, g, joined > 0, err);
+            if (joined) s->actions->mark(s->actions->context, &g->sum, SM_TRAIN_MEMORY_GRADIENTS);
         }
     if (any) end_rows(s);
     return status;
@@ -254,8 +215,9 @@ sm_status sm_stage_reduce(sm_stage *s, sm_error *err) {
     sm_status status = SM_OK;
     for (int i = s->layers - 1; !status && s->zero != 2 && i >= 0; i--)
         status = stage_reduce_layer(s, &s->layer[i], err);
-    if (!status) status = join_sums(s, false, err);
-    return status ? status : join_sums(s, true, err);
+    for (int joined = 0; !status && joined <= (s->copies == 2 ? 1 : s->ties); joined++)
+        status = join_sums(s, joined, err);
+    return status;
 }
 
 /* ---- the update ---- */

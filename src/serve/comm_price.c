@@ -79,7 +79,13 @@ comm_price comm_price_of(const step *x, int index, const sm_comm *c) {
 
 comm_price send_price(const step *x) {
     comm_price p = {0};
-    double bytes = sm_size_at(&x->v->piece[0].part.boundary, &x->d, &x->tokens);
+    const variant *v = x->v;
+    double bytes = sm_size_at(&v->piece[0].part.boundary, &x->d, &x->tokens);
+    for (int i = 0; v->widest && i < v->loans; i++) { /* what a stack ended in travels once */
+        const sm_program_extent *n = v->loan[i].there < 0 ? &x->begun : &x->tokens;
+        if (n->sequences > 0 && sm_loan_crosses(&x->s->model, &v->loan[i], v->widest))
+            bytes += sm_size_at(&v->piece[v->loan[i].list].part.lent, &x->d, n);
+    }
     add_bytes(x, SM_PERMUTE, SM_BIT(SM_PLACED_PIPELINE), false, bytes, bytes, &p);
     return p;
 }

@@ -96,6 +96,10 @@ const variant *variant_of(sm_serve *s, const sm_plan *plan, bool decode, sm_erro
     v->pieces = pieces;
     for (int i = 0; i < v->pieces; i++)
         if (build_piece(s, v, i, err) != SM_OK) return NULL;
+    const sm_program *program[MAX_PIECES];
+    for (int i = 0; i < v->pieces; i++) program[i] = &v->piece[i].part.program;
+    if (sm_program_loans(&s->model, program, &v->loans, v->loan, err) != SM_OK) return NULL;
+    v->widest = sm_loans_widest(&s->model, v->loan, v->loans);
     assert(at < VARIANTS);
     return known[at] = v;
 }

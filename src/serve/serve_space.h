@@ -41,6 +41,8 @@ typedef struct piece {
 typedef struct variant {
     uint64_t code; /* of the rules */
     sm_rules rules;
+    int loans, widest; /* the layer before which most of them cross */
+    sm_loan loan[SM_MOST_LOANS];
     int pieces;
     piece piece[];
 } variant;

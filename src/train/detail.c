@@ -231,7 +231,7 @@ static bool list_collectives(const sm_train *t, const sm_plan *plan, const piece
         add_step_end(&l, plan, &end, i, n, m, beside);
     }
     if (plan->pipeline > 1) {
-        double bytes = size_at(&p->v->piece[0].part.boundary, &p->d);
+        double bytes = pieces_handed(t, p);
         double times = m * s->pipeline.chunks_per_stage;
         double exposed = part(price_sends_s(t, plan, p, s, &time), 2 * times * p->send_serial_s);
         add(&l, row_of(&l, SM_PERMUTE, "x", 0, "forward", bytes), p->at.send, times, exposed);

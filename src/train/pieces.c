@@ -26,12 +26,21 @@ void pieces_gathered(const sm_train *t, const sm_plan *plan, pieces *p) {
         p->gathered[i] = piece_gathered_bytes(t, p->v, i, &p->d, plan);
 }
 
+double pieces_handed(const sm_train *t, const pieces *p) {
+    const variant *v = p->v;
+    double bytes = size_at(&v->piece[0].part.boundary, &p->d);
+    for (int i = 0; v->widest && i < v->loans; i++)
+        if (sm_loan_crosses(&t->model, &v->loan[i], v->widest))
+            bytes += size_at(&v->piece[v->loan[i].list].part.lent, &p->d);
+    return bytes;
+}
+
 void pieces_comm(const sm_train *t, const sm_plan *plan, bool main, bool others, pieces *p) {
     const sm_timed_line *line;
     if (main) piece_comm_compute(t, t->main_kind, plan, p);
     for (int i = 0; others && i < p->v->pieces; i++)
         if (i != t->main_kind) piece_comm_compute(t, i, plan, p);
-    double bytes = size_at(&p->v->piece[0].part.boundary, &p->d);
+    double bytes = pieces_handed(t, p);
     p->send_serial_s = p->at.send ? sm_timed_curve_s(p->at.send, bytes, &line) : 0;
     /* a stage works on its next microbatch while the last one travels */
     p->send_s = p->send_serial_s * (1 - t->calibration->overlap);

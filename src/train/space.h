@@ -86,6 +86,8 @@ typedef struct variant {
     sm_rules rules;
     int pieces;
     piece *piece;
+    int loans, widest; /* the layer before which most of them cross */
+    sm_loan loan[SM_MOST_LOANS];
     int slots, main_slots; /* those before: of the main kind of layers in a microbatch */
     slot_key key[MAX_SLOTS];
     sm_axes over; /* of the collectives of a microbatch */
@@ -357,6 +359,8 @@ bool pieces_place(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_time(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_kept(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_gathered(const sm_train *t, const sm_plan *plan, pieces *p);
+/* Bytes that a stage hands on to the next where most arrays cross. */
+double pieces_handed(const sm_train *t, const pieces *p);
 /* Of the main kind of layers, which come first, and of all other pieces. */
 void pieces_comm(const sm_train *t, const sm_plan *plan, bool main, bool others, pieces *p);
 void pieces_comm_again(const sm_train *t, pieces *p);

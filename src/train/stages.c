@@ -306,7 +306,7 @@ static void add_moment(const sm_train *t, const sm_plan *plan, const pieces *p, 
  * every microbatch and chunk, either way, and keep the outputs of all until the step ends. */
 static double kept_by_stages(const sm_train *t, const sm_plan *plan, const pieces *p,
                              const stage_kind *h) {
-    const double m = microbatches_of(t, plan), room = size_at(&p->v->piece[0].part.boundary, &p->d),
+    const double m = microbatches_of(t, plan), room = pieces_handed(t, p),
                  shares = plan->context * (t->software_memory.loss_whole ? 1 : plan->tensor),
                  outputs = 2.0 * plan->microbatch * t->seq * t->model.V / shares;
     if (!t->software_memory.stages_keep || plan->pipeline == 1) return 0;

@@ -315,6 +315,10 @@ static variant *build_variant(sm_train *t, const sm_plan *plan, sm_error *err) {
         if (i != t->main_kind && build_piece(t, v, i, err)) return NULL;
         mix_piece(v, &v->piece[i]);
     }
+    const sm_program *program[MAX_PIECES];
+    for (int i = 0; i < v->pieces; i++) program[i] = &v->piece[i].part.program;
+    if (sm_program_loans(&t->model, program, &v->loans, v->loan, err)) return NULL;
+    v->widest = sm_loans_widest(&t->model, v->loan, v->loans);
     assert(at < VARIANTS);
     if (variant_trained(t, v, NULL) <= 0) {
         sm_fail(err, SM_BAD_INPUT, "no matrix of this model is among the targets of its adapters");
@@ -379,21 +383,16 @@ sm_train_software sm_train_runtime_of(const sm_plan *plan) {
     return software;
 }
 
-/* What layers read of another stack is on the first stage, and lies as that made it. */
+/* What layers read of another stack lies as that made it. */
 static sm_status keep_stacks(const sm_model *model, sm_plan *plan, sm_error *err) {
-    bool parts = sm_plan_given(plan, SM_PLAN_PIPELINE) && plan->pipeline > 1;
-    int of[MAX_CHUNKS], chunks = chunk_count(plan);
-    if (parts && chunks <= MAX_CHUNKS) sm_plan_layout_fill(plan, model->L, chunks, of);
-    sm_status status = parts && chunks <= MAX_CHUNKS ? sm_program_parts(model, of[0], err) : SM_OK;
-    if (status || !sm_model_stacked(model)) return status;
+    if (!sm_model_stacked(model)) return SM_OK;
     if (sm_plan_given(plan, SM_PLAN_SEQ) && plan->seq)
         return sm_fail(err, SM_BAD_INPUT,
                        "seq=on cannot be run: layers of %s read what another stack made; seq=off "
                        "can",
                        model->name);
-    if (!parts) plan->pipeline = 1;
     plan->seq = false;
-    plan->given |= 1ull << SM_PLAN_PIPELINE | 1ull << SM_PLAN_SEQ;
+    plan->given |= 1ull << SM_PLAN_SEQ;
     return SM_OK;
 }
 

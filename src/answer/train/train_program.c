@@ -10,7 +10,7 @@ static sm_status put_weights(sm_told *e) {
     const char *first = !sm_told_is_layers(e)     ? ""
                         : e->degree[PIPELINE] > 1 ? "\"pipeline\", "
                                                   : "None, ";
-    PUT(e, "    \"%s\": {\n", e->lines->name);
+    PUT(e, "    \"%s\": {\n", sm_told_kind(e, e->kind));
     for (int i = 0; i < e->lines->arrays; i++) {
         const sm_text_array *a = &e->lines->array[i];
         if (a->role != SM_TEXT_WEIGHT || a->piece >= 0) continue;
@@ -209,7 +209,7 @@ static sm_status put_head(sm_told *e) {
         if (piece->layer < 0) continue;
         int few = SMALL_LAYERS < e->small[PIPELINE] ? e->small[PIPELINE] : SMALL_LAYERS;
         layers = sm_textf(e->r, "%s%s\"%s\": %d if WHOLE else %d", layers, layers[0] ? ", " : "",
-                          piece->name, count, count < few ? count : few);
+                          sm_told_kind(e, k), count, count < few ? count : few);
     }
     if (status) return status;
     PUT(e, "WHOLE = False  # True: the sizes of the model and the mesh of the plan\n");
@@ -249,7 +249,7 @@ static int put_pieces(sm_told *e, int from, bool layers) {
     const sm_model_piece *piece;
     int n = sm_architecture_pieces(e->told.architecture, &piece), i = from;
     for (; i < n && (piece[i].layer >= 0) == layers; i++) {
-        const char *name = piece[i].name, *called = sm_told_variable(e, name);
+        const char *name = sm_told_kind(e, piece[i].kind), *called = sm_told_variable(e, name);
         if (!layers)
             PUT(e, "    x = remat(%s)(weights[\"%s\"], x, ids, targets, weights)\n", called, name);
         else if (i == from || piece[i].kind != piece[i - 1].kind)

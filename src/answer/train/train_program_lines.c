@@ -31,6 +31,15 @@ const char *sm_told_variable(const sm_told *e, const char *name) {
     return text;
 }
 
+const char *sm_told_kind(const sm_told *e, int kind) {
+    int count;
+    const char *name = sm_architecture_kind(e->told.architecture, kind, &count)->name;
+    for (int k = 0; k < kind; k++)
+        if (strcmp(sm_architecture_kind(e->told.architecture, k, &count)->name, name) == 0)
+            return sm_textf(e->r, "%s_%d", name, kind);
+    return name;
+}
+
 /* Weights of another piece ("embedding.w") are read where they are. */
 static const char *tied_value(const sm_told *e, const sm_text_array *a) {
     const sm_model_piece *piece;
@@ -543,7 +552,7 @@ static void mark_inputs(sm_told *e) {
 
 sm_status sm_told_function(sm_told *e) {
     sm_status status = SM_OK;
-    PUT(e, "\n\ndef %s(w, x, ids, targets, all):\n", sm_told_variable(e, e->lines->name));
+    PUT(e, "\n\ndef %s(w, x, ids, targets, all):\n", sm_told_variable(e, sm_told_kind(e, e->kind)));
     for (int i = 0; i < e->lines->lines && !status; i++) status = put_line(e, i);
     if (status) return status;
     const sm_text_line *last = &e->lines->line[e->lines->lines - 1];

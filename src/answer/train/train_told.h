@@ -45,6 +45,8 @@ typedef struct sm_told {
 sm_status sm_told_refuse(const sm_told *e, const char *what);
 /* The lines of a kind, and its tasks on the mesh of the plan; errors as sm_task_list_new. */
 sm_status sm_told_set_kind(sm_told *e, int kind);
+/* The name of a kind, with its number where an earlier one has the same. */
+const char *sm_told_kind(const sm_told *e, int kind);
 /* "q.2" as a name of Python. */
 const char *sm_told_variable(const sm_told *e, const char *name);
 /* Is the kind at hand one of layers? */

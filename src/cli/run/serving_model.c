@@ -36,20 +36,6 @@ int serving_rounded_up(size_t n, int to) {
     return (int)parts * to;
 }
 
-/* What another stack makes is read on the first stage; the others share what is left. */
-static sm_status part_stacks(const sm_model *model, sm_plan *plan, sm_error *err) {
-    int first = 0, L = model->L, others = plan->pipeline - 1, left;
-    if (others < 1 || !sm_model_stacked(model)) return SM_OK;
-    sm_status status = sm_program_first_stage(model, &first, err);
-    if (first < L / plan->pipeline) first = L / plan->pipeline;
-    left = L - first;
-    int n = snprintf(plan->layout, sizeof plan->layout, "%d", first);
-    for (int i = 0; left >= others && i < others && n < (int)sizeof plan->layout; i++)
-        n +=
-            snprintf(plan->layout + n, sizeof plan->layout - (size_t)n, ".%d", (left + i) / others);
-    return status;
-}
-
 sm_status serving_model_lay_out(const cli_call *call, const sm_plan *p, size_t tokens,
                                 size_t sequences, serving_model *m, sm_error *err) {
     sm_plan like; /* of training, as the runtime takes plans */
@@ -65,9 +51,8 @@ sm_status serving_model_lay_out(const cli_call *call, const sm_plan *p, size_t t
     m->setup.tokens = serving_rounded_up(tokens, p->context);
     m->setup.sequences = serving_rounded_up(sequences, p->data * p->fsdp * p->expert);
     train_degrees_of_plan(&like, &m->setup);
-    sm_status status = part_stacks(&m->model, &like, err);
-    if (!status && p->pipeline > 1)
-        status = train_stages_of_plan(&like, call->arena, &m->setup, err);
+    sm_status status = SM_OK;
+    if (p->pipeline > 1) status = train_stages_of_plan(&like, call->arena, &m->setup, err);
     return status ? status : sm_generator_check(&m->setup, err);
 }
 

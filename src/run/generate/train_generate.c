@@ -51,8 +51,6 @@ sm_status sm_generator_check(const sm_train_setup *s, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT,
                        "%s has a stack that reads all at once, which runs on one stage",
                        s->model->name);
-    if (s->stages > 1) status = sm_program_parts(s->model, s->chunk[0].last, err);
-    if (status) return status;
     int ways = train_batch_ways(s);
     if (s->sequences < 1 || s->sequences % ways)
         return sm_fail(err, SM_BAD_INPUT, "%d sequences do not divide over %d ranks", s->sequences,

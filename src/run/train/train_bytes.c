@@ -66,7 +66,7 @@ static void add_step_end(const sm_trainer *t, const sm_step_layer *layer, double
     const sm_task_list *p = layer->list;
     for (int i = 0; i < sm_partition_weight_classes(p->partition); i++) {
         const sm_weight_class *c = sm_partition_weight_class(p->partition, i);
-        bool copy = c->tied && !sm_stage_tie_parted(&t->stage) && !owns_tied(t, layer);
+        bool copy = c->tied && !owns_tied(t, layer);
         if (copy || c->fixed || train_degree(t, c->partial) <= 1) continue;
         add_row(t, c->partial, c->elements / train_degree(t, c->stored), bytes);
     }
@@ -97,8 +97,38 @@ static void add_joined(const sm_trainer *t, const sm_step_layer *layer, double *
     }
 }
 
+/* What passes between a chunk and the one before, either way. */
+static double boundary_bytes(const sm_trainer *t, int chunk) {
+    const sm_stage *s = &t->stage;
+    const sm_task_list *before = &s->list[s->model->layer[s->chunk[chunk].first - 1]];
+    double bytes = 0;
+    for (int i = -1; i < s->loans; i++) {
+        const sm_task_list *p = i < 0 ? before : &s->list[s->loan[i].list];
+        sm_size handed = sm_partition_handed(p->partition, i >= 0);
+        if (sm_stage_crosses(s, chunk, i, t->reads)) bytes += size_of(t, p->program, &handed);
+    }
+    return bytes;
+}
+
+static double hand_over_bytes(const sm_trainer *t) {
+    const sm_train_setup *s = t->setup;
+    const int own = t->stage.number, chunks = sm_stage_model_chunks(&t->stage);
+    double bytes = 0;
+    if (t->serving) return s->chunks && own + 1 < chunks ? boundary_bytes(t, own + 1) : 0;
+    for (int i = 0; s->chunks && i < s->actions[own]; i++) {
+        const sm_train_action *a = &s->action[own][i];
+        bool backward = a->act == SM_TRAIN_BACKWARD || a->act == SM_TRAIN_BACKWARD_INPUT;
+        int to = a->chunk + (backward ? -1 : 1);
+        bool none = a->chunk % chunks == (backward ? 0 : chunks - 1);
+        if (a->act == SM_TRAIN_BACKWARD_WEIGHT || none || s->chunk[to].stage == own) continue;
+        bytes += boundary_bytes(t, backward ? a->chunk : to);
+    }
+    return bytes;
+}
+
 void train_bytes_predicted(const sm_trainer *t, double *bytes) {
     for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) bytes[i] = 0;
+    bytes[SM_PERMUTE] = hand_over_bytes(t);
     for (int i = 0; i < t->stage.layers - t->stage.pools; i++) {
         add_piece(t, t->stage.layer[i].list, bytes);
         add_step_end(t, &t->stage.layer[i], bytes);
@@ -120,12 +150,12 @@ static void add_traffic(const sm_communicator *c, train_traffic *out) {
     }
 }
 
-/* Hand-overs between stages are not collectives. axes 0 stands for the pair of stages that hold the
- * same weights. */
+/* Hand-overs between stages count as a permute, their time as the pipeline's. */
 void train_traffic_now(const sm_trainer *t, train_traffic *out) {
-    *out = (train_traffic){.calls = {0}};
+    *out = (train_traffic){.bytes[SM_PERMUTE] = t->handed_bytes};
+    for (int i = 0; i < SM_MOST_TIES; i++) add_traffic(t->peers[i], out);
     for (int axes = 0; axes < 1 << SM_AXIS_COUNT; axes++) {
-        add_traffic(axes ? t->mesh->over[axes] : t->peer, out);
+        if (axes) add_traffic(t->mesh->over[axes], out);
         add_traffic(axes ? t->one_copy[axes] : t->across_copies, out);
     }
 }

@@ -136,7 +136,6 @@ static void each_part(const sm_step_layer *layer, int group, const sm_local_bloc
 static sm_communicator *row_group(const sm_trainer *t, sm_axes axes, sm_row_over over,
                                   sm_error *err) {
     sm_axes real = sm_mesh_real_axes(&t->mesh->mesh, axes);
-    if (!axes) return t->peer;
     if (over == SM_OVER_ACROSS_COPIES) return t->across_copies;
     if (over == SM_OVER_ONE_COPY && t->one_copy[real]) return t->one_copy[real];
     return sm_rank_mesh_over(t->mesh, axes, err);
@@ -145,7 +144,7 @@ static sm_communicator *row_group(const sm_trainer *t, sm_axes axes, sm_row_over
 /* Where this rank's part lies in the row. */
 static size_t place_in_row(const sm_trainer *t, const sm_step_layer *layer, int group) {
     const sm_gradient_group *g = &layer->group[group];
-    size_t part = 0, half = sm_group_peers(&t->stage, g) > 1 ? (size_t)t->peer->rank : 0;
+    size_t part = 0, half = sm_group_peers(&t->stage, g) > 1 ? (size_t)t->peers[0]->rank : 0;
     if (sm_group_ways(&t->stage, layer, group) > 1)
         part = (size_t)row_group(t, g->partial, SM_OVER_ONE_COPY, NULL)->rank;
     return part * g->reduced + half * g->chunk;
@@ -153,7 +152,7 @@ static size_t place_in_row(const sm_trainer *t, const sm_step_layer *layer, int 
 
 sm_status train_join_rows(void *context, const sm_row_move *m, sm_error *err) {
     const sm_trainer *t = context;
-    sm_communicator *over = row_group(t, m->axes, m->over, err);
+    sm_communicator *over = m->axes ? row_group(t, m->axes, m->over, err) : t->peers[m->joined - 1];
     if (!over) return err && err->status ? err->status : SM_INTERNAL;
     const sm_local_block *from = m->from ? m->from : m->to;
     size_t n = sm_local_block_count(m->op == SM_ALL_GATHER ? from : m->to);
@@ -165,7 +164,8 @@ sm_status train_join_rows(void *context, const sm_row_move *m, sm_error *err) {
 static double holders(const sm_trainer *t, const sm_step_layer *layer, int group) {
     const sm_gradient_group *g = &layer->group[group];
     double ranks = train_degree(t, (1u << SM_AXIS_COUNT) - 1);
-    double stages = g->joined ? 2 / (double)sm_group_peers(&t->stage, g) : 1;
+    double stages =
+        g->joined ? t->peers[g->joined - 1]->size / (double)sm_group_peers(&t->stage, g) : 1;
     return stages * ranks /
            (train_degree(t, g->stored) * (double)sm_group_ways(&t->stage, layer, group));
 }

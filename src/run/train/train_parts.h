@@ -143,7 +143,8 @@ struct sm_trainer {
     const sm_train_setup *setup;
     sm_communicator *world;
     sm_rank_mesh *mesh;
-    sm_communicator *peer; /* of two: this stage and the one that holds the same weights, or NULL */
+    double handed_bytes;                  /* to other stages, so far */
+    sm_communicator *peers[SM_MOST_TIES]; /* of stages that hold the same weights, or NULL */
     /* Where the optimizer's state is there several times: over axes with data the ranks of one
      * copy, and over data those with the same part of each; NULL where it is not. */
     sm_communicator *one_copy[1 << SM_AXIS_COUNT], *across_copies;
@@ -328,7 +329,7 @@ int train_copies(const sm_train_setup *s); /* of the model */
 /* The groups that state_copies asks for. Made by every rank at once. */
 sm_status train_state_copies_new(sm_trainer *t, sm_error *err);
 sm_status train_check_copies(const sm_train_setup *s, sm_error *err);
-sm_status train_peer_new(sm_trainer *t, sm_error *err);
+sm_status train_peers_new(sm_trainer *t, sm_error *err);
 
 /* ---- train_tied.c ---- */
 /* The head's copy becomes the embedding, where both are on this stage. */
@@ -388,7 +389,7 @@ void train_times_begin(sm_trainer *t);
 void train_times_end(sm_trainer *t);
 
 /* ---- train_bytes.c ---- */
-/* What went through the groups of this rank so far, but for those over the pipeline. */
+/* What went through the groups of this rank so far, and from it to other stages. */
 void train_traffic_now(const sm_trainer *t, train_traffic *out);
 /* Bytes and seconds of each collective since then. */
 void train_traffic_since(const sm_trainer *t, const train_traffic *then, double *bytes,

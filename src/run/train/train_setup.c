@@ -203,8 +203,7 @@ sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
     if (sm_model_stacked(s->model) && s->rules.seq)
         return sm_fail(err, SM_BAD_INPUT, "%s has several stacks, which run with seq=off",
                        s->model->name);
-    if (s->stages > 1) status = sm_program_parts(s->model, s->chunk[0].last, err);
-    if (!status) status = train_check_model(s, false, err);
+    status = train_check_model(s, false, err);
     if (!status) status = check_batch(s, err);
     if (!status && s->stages > 1) status = check_actions(s, err);
     return status ? status : train_check_copies(s, err);
@@ -232,8 +231,7 @@ static sm_status begin(sm_trainer *t, sm_error *err) {
     sm_status status = train_mesh_new(t, err);
     if (status) return status;
     train_actions_new(t);
-    status = train_peer_new(t, err);
-    if (!status) status = train_state_copies_new(t, err);
+    status = train_state_copies_new(t, err);
     if (status) return status;
     t->extent.sequences = (double)t->setup->microbatch * train_batch_ways(t->setup);
     status = train_pairs_new(t, err);
@@ -265,7 +263,7 @@ void sm_trainer_free(sm_trainer *t) {
     train_turns_free(t);
     train_pairs_free(t);
     sm_arena_free(t->texts);
-    sm_communicator_free(t->peer);
+    for (int i = 0; i < SM_MOST_TIES; i++) sm_communicator_free(t->peers[i]);
     for (int axes = 0; axes < 1 << SM_AXIS_COUNT; axes++) sm_communicator_free(t->one_copy[axes]);
     sm_communicator_free(t->across_copies);
     sm_rank_mesh_free(t->mesh);

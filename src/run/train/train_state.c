@@ -4,24 +4,18 @@
 #include "train_parts.h"
 #include <assert.h>
 
-/* Weights that two stages of a pipeline hold: all of them under dualpipe, which keeps the model
- * twice, and an embedding that is the unembedding too where the pipeline parts the two. At the end
- * of a step both stages sum their gradients (rows.c of program), so that both copies stay equal to
- * the last bit. */
+/* Weights that several stages of a pipeline hold: all of them under dualpipe, which keeps the model
+ * twice, and a table that is tied where the pipeline parts those who read it. At the end of a step
+ * its stages sum their gradients (rows.c of program), so that all copies stay equal to the last
+ * bit. */
 
 int train_copies(const sm_train_setup *s) { return s->copies > 1 ? s->copies : 1; }
 
-static bool tie_parted(const sm_train_setup *s) {
-    return s->model->tied && s->chunks && s->chunk[0].stage != s->chunk[s->chunks - 1].stage;
-}
-
-/* That of the other copy of its chunk, or of the tied embedding. The stage itself: it has none. */
+/* That of the other copy of its chunk. */
 static int peer_of(const sm_train_setup *s, int stage) {
-    for (int c = 0; train_copies(s) == 2 && c < s->chunks; c++)
+    for (int c = 0; c < s->chunks; c++)
         if (s->chunk[c].stage == stage) return s->chunk[(c + s->chunks / 2) % s->chunks].stage;
-    if (!tie_parted(s)) return stage;
-    int first = s->chunk[0].stage, last = s->chunk[s->chunks - 1].stage;
-    return stage == first ? last : stage == last ? first : stage;
+    return stage;
 }
 
 static bool mirrored(const sm_train_setup *s) {
@@ -71,14 +65,19 @@ sm_status train_state_copies_new(sm_trainer *t, sm_error *err) {
                   : along->backend->split(along, at % inner, along->rank, &t->across_copies, err);
 }
 
-/* Made by every stage, also by those that have none. */
-sm_status train_peer_new(sm_trainer *t, sm_error *err) {
+/* Made by every stage, also by those that are alone in theirs. */
+sm_status train_peers_new(sm_trainer *t, sm_error *err) {
     const sm_train_setup *s = t->setup;
-    if (train_copies(s) == 1 && !tie_parted(s)) return SM_OK;
-    int peer = peer_of(s, t->stage.number);
+    const int own = t->stage.number, all = train_copies(s) == 2 ? 1 : t->stage.ties;
     sm_communicator *line = t->mesh->over[1 << TRAIN_PIPELINE];
-    return line->backend->split(line, t->stage.number < peer ? t->stage.number : peer,
-                                t->stage.number, &t->peer, err);
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < all; i++) {
+        int peer = train_copies(s) == 2 ? peer_of(s, own) : -1;
+        int color = peer >= 0 ? (own < peer ? own : peer)
+                              : (sm_stage_holds(&t->stage, own, i) ? 0 : own + 1);
+        status = line->backend->split(line, color, own, &t->peers[i], err);
+    }
+    return status;
 }
 
 /* Batches of bytes, or the tokens fed to a generator. Which bytes sequence i of step s holds
@@ -179,9 +178,7 @@ static int last_part(const sm_trainer *t) {
 /* ---- which arrays there are, on every rank in the same order ---- */
 
 static const sm_task_list *piece_of(const sm_trainer *t, int layer) {
-    const sm_model *m = t->setup->model;
-    if (layer < 0 || layer > m->L) return &t->list[m->kinds + (layer < 0 ? 0 : layer - m->L)];
-    return &t->list[layer == m->L ? m->kinds + m->outside - 1 : m->layer[layer]];
+    return &t->list[sm_model_list(t->setup->model, layer)];
 }
 
 static int stage_of(const sm_trainer *t, int layer) {
@@ -200,10 +197,10 @@ static bool is_weight(const sm_task_list *p, int tensor) {
 /* Of tied weights the first is kept; what is not trained has no moments. */
 static bool is_kept(const sm_trainer *t, const sm_task_list *p, int number, int tensor,
                     sm_train_part part) {
-    const sm_step_layer *here = sm_stage_layer(&t->stage, number);
-    bool copy = p->program->tensor[tensor].tied && (!here || sm_stage_tie_parted(&t->stage) ||
-                                                    sm_stage_is_copy(&t->stage, here, tensor));
-    bool moments = part == SM_TRAIN_VALUE || !p->program->tensor[tensor].fixed;
+    const sm_tensor *w = &p->program->tensor[tensor];
+    int as;
+    bool copy = w->tied && sm_stage_first_of(&t->stage, w, &as) != number;
+    bool moments = part == SM_TRAIN_VALUE || !w->fixed;
     return is_weight(p, tensor) && !p->program->still && !copy && moments;
 }
 
@@ -462,12 +459,14 @@ static sm_status load_stored(sm_trainer *t, sm_train_array *a, const sm_layout *
     return status;
 }
 
-/* A head's copy on another stage than the embedding: this rank's part of that. */
-static sm_status load_copy(sm_trainer *t, sm_train_part part, sm_local_block *copy,
-                           sm_train_visit find, void *context, sm_error *err) {
-    const sm_task_list *p = piece_of(t, t->stage.embedding);
+/* A copy on another stage than the first that holds the weight: this rank's part of that. */
+static sm_status load_copy(sm_trainer *t, const sm_tensor *tied, sm_train_part part,
+                           sm_local_block *copy, sm_train_visit find, void *context,
+                           sm_error *err) {
     sm_train_array a;
-    sm_layout layout = describe(t, p, t->stage.embedding, sm_task_list_matrix(p), part, &a);
+    int as, first = sm_stage_first_of(&t->stage, tied, &as);
+    if (sm_stage_layer(&t->stage, first)) return SM_OK;
+    sm_layout layout = describe(t, piece_of(t, first), first, as, part, &a);
     return load_stored(t, &a, &layout, copy, find, context, err);
 }
 
@@ -481,8 +480,8 @@ static sm_status load_layer(sm_trainer *t, sm_step_layer *layer, sm_train_part p
     for (int i = 0; !status && i < p->program->tensors; i++) {
         sm_train_array a;
         sm_local_block *to = here ? &layer->weight[i] : &b.block[i];
-        if (sm_stage_tie_parted(&t->stage) && p->program->tensor[i].tied)
-            status = load_copy(t, part, to, find, context, err);
+        if (p->program->tensor[i].tied && !sm_stage_is_copy(&t->stage, layer, i))
+            status = load_copy(t, &p->program->tensor[i], part, to, find, context, err);
         if (status || !is_kept(t, p, layer->number, i, part)) continue;
         sm_layout layout = describe(t, p, layer->number, i, part, &a);
         status = load_stored(t, &a, &layout, to, find, context, err);

@@ -109,6 +109,7 @@ sm_status train_send(void *context, int stage, int tag, bool backward, sm_local_
     assert(t->messages < t->stage.room);
     train_message *m = &t->message[t->messages++];
     *m = (train_message){.block = *block};
+    t->handed_bytes += sm_local_block_bytes(block);
     block->data = NULL;
     if (status) return status;
     return c->backend->start_send(c, m->block.data, (size_t)sm_local_block_bytes(&m->block), stage,

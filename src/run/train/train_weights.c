@@ -27,8 +27,8 @@ void train_offsets(const sm_trainer *t, const sm_layout *layout, const sm_local_
 /* Tied weights, an unembedding and the embedding or tables of several layers: one weight. Served it
  * is one array; in training others than the first hold a copy, which the optimizer never sees; its
  * gradient is added to the first one's before that is reduced. All are sharded alike, so that no
- * rank needs another's block. Where a pipeline parts embedding and head each stage has its own
- * weight and moments, and the same sum of both gradients (train_state.c), so that both stay equal.
+ * rank needs another's block. Where a pipeline parts who reads it each stage has its own weight and
+ * moments, and the same sum of all gradients (train_state.c), so that all stay equal.
  */
 
 static void tie_weight(sm_trainer *t, sm_step_layer *layer, int tensor) {
@@ -189,12 +189,10 @@ static sm_status new_weight(sm_trainer *t, sm_step_layer *layer, int tensor, sm_
               .norm = scales(t, layer, tensor),
               .zero = w->adapter == SM_ADAPTER_B,
               .deviation = 1 / sqrt(t->setup->model->D)};
-    if (w->tied && sm_stage_tie_parted(&t->stage)) { /* to the embedding: drawn as that is */
-        const sm_model *m = t->setup->model;
-        const int first = t->stage.embedding;
-        const sm_task_list *p = &t->list[m->kinds + (first < 0 ? 0 : first - m->L)];
-        int matrix = sm_task_list_matrix(p);
-        d.seed = seed_of(t->setup->seed + (uint64_t)matrix, first, p->program->tensor[matrix].name);
+    if (w->tied) { /* drawn as where it stands first */
+        int as, first = sm_stage_first_of(&t->stage, w, &as);
+        const sm_program *b = t->list[sm_model_list(t->setup->model, first)].program;
+        d.seed = seed_of(t->setup->seed + (uint64_t)as, first, b->tensor[as].name);
     }
     const sm_array *array = &task->einsum.in[operand];
     bool idle = t->setup->undrawn && !d.norm && !w->adapter;
@@ -224,6 +222,7 @@ static sm_status fill_layer(sm_trainer *t, sm_step_layer *layer, sm_error *err) 
 
 sm_status train_layers_new(sm_trainer *t, sm_error *err) {
     sm_status status = sm_stage_new(&t->stage, t->setup->model, t->list, err);
+    if (!status && !t->serving) status = train_peers_new(t, err);
     if (status) return status;
     t->message = sm_calloc((size_t)t->stage.room, sizeof *t->message);
     if (!t->message) return sm_fail_memory(err);
