@@ -20,7 +20,7 @@ static bool bench_point(const sm_serve_job *job, sm_error *err) {
     enum { TIMES = 2000 };
     sm_serve *serve;
     sm_plan plan;
-    sm_step_batch batch = {1, {{32, 1, 1536}}, 32};
+    sm_step_batch batch = {1, {{32, 1, 1536}}, 32, 0};
     sm_step_price price;
     sm_serve_plan_defaults(&plan);
     plan.tensor = 16;

@@ -164,7 +164,7 @@ static void prefill_flops_are_the_models(void **state) {
         serve_case c;
         sm_error err = {0};
         sm_step_price p;
-        sm_step_batch batch = {1, {{4, 2048, 0}}, 0}; /* a chunk that samples nothing */
+        sm_step_batch batch = {1, {{4, 2048, 0}}, 0, 0}; /* a chunk that samples nothing */
         serve_case_fill(&c, names[i], "h200-sxm:1");
         sm_serve *serve = serve_case_new(&c);
         sm_plan plan = serve_plan("");
@@ -414,33 +414,6 @@ static void one_sequence_does_not_spread_over_data(void **state) {
     sm_serve_free(serve);
 }
 
-/* The encoder of a request runs once, over positions of its own, and never between its tokens. */
-static void an_encoder_runs_as_a_request_begins(void **state) {
-    serve_case c;
-    sm_serve_point p[2];
-    serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
-    for (int i = 0; i < 2; i++) {
-        char config[512];
-        snprintf(config, sizeof config,
-                 "{\"model_type\": \"t5\", \"d_model\": 1024, \"d_kv\": 64, \"d_ff\": 2816, "
-                 "\"num_heads\": 16, \"num_layers\": 24, \"num_decoder_layers\": 24, "
-                 "\"vocab_size\": 32128, \"feed_forward_proj\": \"gated-gelu\", "
-                 "\"relative_attention_num_buckets\": 32, \"tie_word_embeddings\": false, "
-                 "\"source\": %d}",
-                 512 << i);
-        c.model = model_of("t5", config);
-        sm_serve *serve = serve_case_new(&c);
-        p[i] = serve_point(serve, "tensor=1", 8);
-        sm_serve_free(serve);
-    }
-    double layer = 24 * 2 * (4.0 * 1024 * 1024 + 3.0 * 1024 * 2816); /* FLOPs of a position */
-    double more = p[1].prefill.flops - p[0].prefill.flops;
-    assert_true(more > 512 * layer && more < 1.3 * 512 * layer + 512 * 4e6 * 24);
-    close_to(p[1].decode.bound_weights_s, p[0].decode.bound_weights_s, 1e-12);
-    assert_true(p[1].decode.flops < 1.2 * p[0].decode.flops); /* longer cross attention alone */
-    assert_true(p[0].prefill.expected_s < 0.1 && p[0].decode.expected_s < 0.01);
-}
-
 /* E (1 - (1 - k/E)^n) experts are read: with one token k of them. */
 static void experts_read_follow_the_batch(void **state) {
     serve_case c;
@@ -543,8 +516,8 @@ static void groups_share_the_matmuls(void **state) {
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
     sm_serve *serve = serve_case_new(&c);
     sm_plan plan = serve_plan("tensor=1");
-    sm_step_batch decode = {1, {{32, 1, 2048}}, 32}, chunk = {1, {{1, 512, 0}}, 1};
-    sm_step_batch both = {2, {{32, 1, 2048}, {1, 512, 0}}, 33};
+    sm_step_batch decode = {1, {{32, 1, 2048}}, 32, 0}, chunk = {1, {{1, 512, 0}}, 1, 0};
+    sm_step_batch both = {2, {{32, 1, 2048}, {1, 512, 0}}, 33, 0};
     sm_step_price d, p, x;
     assert_int_equal(sm_serve_step(serve, &plan, &decode, &d, &err), SM_OK);
     assert_int_equal(sm_serve_step(serve, &plan, &chunk, &p, &err), SM_OK);
@@ -565,8 +538,8 @@ static void mixed_latent_steps_expand_prompts(void **state) {
     serve_case_fill(&c, "deepseek-v3", "h800-sxm:32");
     sm_serve *serve = serve_case_new(&c);
     sm_plan plan = serve_plan("expert=32");
-    sm_step_batch decode = {1, {{512, 1, 2048}}, 512}, chunk = {1, {{32, 4096, 0}}, 32};
-    sm_step_batch both = {2, {{512, 1, 2048}, {32, 4096, 0}}, 544};
+    sm_step_batch decode = {1, {{512, 1, 2048}}, 512, 0}, chunk = {1, {{32, 4096, 0}}, 32, 0};
+    sm_step_batch both = {2, {{512, 1, 2048}, {32, 4096, 0}}, 544, 0};
     sm_step_price d, p, x;
     assert_int_equal(sm_serve_step(serve, &plan, &decode, &d, &err), SM_OK);
     assert_int_equal(sm_serve_step(serve, &plan, &chunk, &p, &err), SM_OK);
@@ -727,7 +700,7 @@ static void hostile_steps_are_refused(void **state) {
     for (size_t i = 0; i < 7 * 7 * 7; i++) {
         sm_error err = {0};
         sm_step_price p;
-        sm_step_batch b = {1, {{odd[i % 7], odd[i / 7 % 7], odd[i / 49]}}, 1};
+        sm_step_batch b = {1, {{odd[i % 7], odd[i / 7 % 7], odd[i / 49]}}, 1, 0};
         sm_status s = sm_serve_step(serve, &plan, &b, &p, &err);
         if (s == SM_OK) assert_true(isfinite(p.expected_s) && p.expected_s > 0);
         else assert_true(s == SM_BAD_INPUT && err.sentence[0]);
@@ -756,7 +729,6 @@ int main(void) {
         cmocka_unit_test(experts_serve_all_chips),
         cmocka_unit_test(one_sequence_does_not_spread_over_data),
         cmocka_unit_test(experts_read_follow_the_batch),
-        cmocka_unit_test(an_encoder_runs_as_a_request_begins),
         cmocka_unit_test(imbalance_costs),
         cmocka_unit_test(latent_caches_are_small),
         cmocka_unit_test(windows_bound_the_cache),

@@ -83,6 +83,8 @@ typedef struct sm_step_batch {
     int groups;
     sm_attend group[SM_MAX_GROUPS];
     double sampled; /* tokens drawn: sequences in decode, prompts that end in this step */
+    double begun; /* sequences whose sources an encoder reads in it, a part of one where its prompt
+                     is in parts; 0: those of all prompts, negative: none */
 } sm_step_batch;
 
 typedef enum sm_serve_bound {

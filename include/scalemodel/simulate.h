@@ -93,6 +93,9 @@ typedef struct sm_engine {
      * tokens (0: none) of prompts that each attend to `attended` tokens on average: a prompt of p
      * tokens with c cached before it has c + p / 2. NaN: the step cannot be priced. */
     double (*step_s)(void *context, double n, double cached, double prefill, double attended);
+    /* What a step takes longer in which n sequences begin, since an encoder reads their sources;
+     * NULL: nothing. */
+    double (*begin_s)(void *context, double n);
     /* NULL, or what a step failed of that could be priced had there been memory */
     const sm_error *error;
     double kv_tokens;            /* that fit in memory */

@@ -168,6 +168,22 @@ sm_status sm_question_blame(const sm_source *plan, sm_status status, sm_error *e
                       sentence);
 }
 
+double sm_question_pictures(const sm_model *model, double *tokens) {
+    double rows = 0, pictures = 0;
+    sm_architecture_number(model->architecture, "seen_rows", &rows);
+    if (rows > 0) sm_architecture_number(model->architecture, "source", &pictures);
+    *tokens = rows * pictures;
+    return pictures;
+}
+
+sm_status sm_question_seen(const sm_model *model, const char *what, double tokens, sm_error *err) {
+    double seen, pictures = sm_question_pictures(model, &seen);
+    if (seen <= tokens) return SM_OK;
+    return sm_fail(err, SM_BAD_INPUT, "%.0f picture%s of %s %s %.0f tokens, and the %s has %.0f",
+                   pictures, pictures == 1 ? "" : "s", model->name, pictures == 1 ? "is" : "are",
+                   seen, what, tokens);
+}
+
 void sm_units_note(sm_report *r, const sm_chip *chip, sm_dtype dtype) {
     sm_dtype used;
     sm_chip_peak(chip, dtype, &used);

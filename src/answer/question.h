@@ -23,6 +23,10 @@ void sm_padding_data(sm_report *r, sm_data *object, const sm_model *model, const
  * share of the work on seq tokens padding is. */
 sm_status sm_question_pad(sm_report *r, const sm_plan *plan, const sm_model **model, double seq,
                           double *share, sm_error *err);
+/* Pictures of a sequence that a model is read with, and the tokens that they are; 0: none. */
+double sm_question_pictures(const sm_model *model, double *tokens);
+/* SM_BAD_INPUT where a prompt, or a sequence, of so many tokens is shorter than its pictures. */
+sm_status sm_question_seen(const sm_model *model, const char *what, double tokens, sm_error *err);
 /* In which type a chip without units for this one multiplies: a sentence, or none. */
 void sm_units_note(sm_report *r, const sm_chip *chip, sm_dtype dtype);
 /* That a length in thousands is a little less than the one, in units of 1024, that the model was

@@ -412,6 +412,7 @@ static value fact_in(const sm_architecture *a, const frame *in, const char *name
         int steps = VALUES_MOST_STEPS;
         value v;
         family_scope s = frames_scope(f, NULL, &steps);
+        s.source = a->padding.source;
         if (!values_of(&s.scope, name[n] ? &asked : &of, &v) && v.kind != VALUE_NONE &&
             v.kind != VALUE_TEXT && v.kind != VALUE_OPERATOR)
             return v;

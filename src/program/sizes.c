@@ -37,12 +37,19 @@ term part_gradient(const sm_program *b, int tensor) {
     return t;
 }
 
+/* A program of serving is of one query and one key: what has more has a number of its own. */
+static bool grows(const sm_program *b, int dim) { return b->serving && b->dim[dim].size == 1; }
+
 /* What a size grows with. Training has queries and keys in its sizes. */
 static void grow(const sm_program *b, sm_size *s, sm_dimensions dims) {
     bool slots = program_has(b, dims, SM_DIMENSION_SLOTS);
     s->per_sequence = slots || program_has(b, dims, SM_DIMENSION_SEQUENCES);
-    s->per_query = b->serving && (slots || program_has(b, dims, SM_DIMENSION_POSITIONS));
-    s->per_key = b->serving && program_has(b, dims, SM_DIMENSION_KEYS);
+    s->per_query = b->serving && slots;
+    for (int d = 0; d < b->dims; d++) {
+        if (!(dims >> d & 1u) || !grows(b, d)) continue;
+        s->per_query |= b->dim[d].role == SM_DIMENSION_POSITIONS;
+        s->per_key |= b->dim[d].role == SM_DIMENSION_KEYS;
+    }
 }
 
 sm_size part_size(const sm_program *b, int tensor, sm_axes mask, double bytes_per_element) {
@@ -90,15 +97,15 @@ sm_size part_traffic(const sm_program *b, const term *t, const int *at) {
 }
 
 void sm_program_sizes(const sm_program *b, const sm_program_extent *extent, double *size) {
-    double queries = b->serving ? extent->queries : 1, keys = b->serving ? extent->keys : 1;
     for (int d = 0; d < b->dims; d++) {
         size[d] = b->dim[d].size;
-        bool grows = size[d] == 1; /* what has more has a number of its own */
         switch (b->dim[d].role) {
         case SM_DIMENSION_SEQUENCES: size[d] *= extent->sequences; break;
-        case SM_DIMENSION_POSITIONS: size[d] *= grows ? queries : 1; break;
-        case SM_DIMENSION_KEYS: size[d] *= grows ? keys : 1; break;
-        case SM_DIMENSION_SLOTS: size[d] *= extent->sequences * queries; break;
+        case SM_DIMENSION_POSITIONS: size[d] *= grows(b, d) ? extent->queries : 1; break;
+        case SM_DIMENSION_KEYS: size[d] *= grows(b, d) ? extent->keys : 1; break;
+        case SM_DIMENSION_SLOTS:
+            size[d] *= extent->sequences * (b->serving ? extent->queries : 1);
+            break;
         default: break;
         }
     }

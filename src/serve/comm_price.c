@@ -55,10 +55,12 @@ static void add_bytes(const step *x, sm_collective op, sm_axes axes, bool ragged
 comm_price comm_price_of(const step *x, int index, const sm_comm *c) {
     comm_price p = {0};
     const sm_serve *s = x->s;
-    bool encodes = x->v->piece[index].encodes;
+    const piece *of = &x->v->piece[index];
+    bool encodes = of->begins[c - of->part.comm];
     if (encodes && !(x->begun.sequences > 0)) return p;
     if (!c->bytes.per_key || encodes) {
         const sm_program_extent *n = encodes                  ? &x->begun
+                                     : !c->bytes.per_query    ? &x->sequences
                                      : index == head_piece(s) ? &x->sampled
                                                               : &x->tokens;
         double even = bytes_sent(x, index, c, sm_size_at(&c->bytes, &x->d, n));

@@ -48,6 +48,7 @@ struct engine_table {
     double *prefill[ROWS]; /* by new tokens, then what each attends to */
     double *beside[ROWS];  /* X, as prefill */
     double together[ROWS]; /* T, by tokens */
+    double begin[POINTS];  /* of an encoder, by the sequences that begin */
     double one_s;          /* D(1, 1), once it was asked for; 0 */
     double sequences;      /* that were asked for last, and their rows; 0: none */
     grid_place row;
@@ -103,6 +104,7 @@ static double price_batch(engine_table *t, sm_step_batch batch) {
     sm_error err = {.status = SM_OK};
     for (int i = 0; i < batch.groups; i++) batch.group[i].sequences *= t->copies;
     batch.sampled *= t->copies;
+    batch.begun = batch.begun > 0.0 ? batch.begun * t->copies : -1.0;
     int decoding = step_decoding(&batch);
     step *x = &t->step[decoding == 0 ? 0 : decoding == batch.groups ? 1 : 2];
     if (x->s) {
@@ -208,6 +210,27 @@ static inline double together_s(engine_table *t, double tokens) {
     return low + at.share * (together_cell(t, at.point + 1, at.high) - low);
 }
 
+/* ---- what an encoder reads as sequences begin ---- */
+
+static double begin_cell(engine_table *t, int point, double n) {
+    if (t->begin[point] == 0.0) {
+        sm_step_batch batch = {.groups = 1, .group = {{n, 1, 0}}, .sampled = 1.0};
+        const double without = price_batch(t, batch);
+        batch.begun = n;
+        t->begin[point] = price_batch(t, batch) - without;
+    }
+    return t->begin[point];
+}
+
+/* The group of chips with the most of them has others wait. */
+static double begin_s(void *context, double n) {
+    engine_table *t = context;
+    const grid_place at = octave_place(ceil(n / t->replicas) * t->replicas, OF_OCTAVE);
+    double low = begin_cell(t, at.point, at.low);
+    if (at.share == 0.0) return low;
+    return low + at.share * (begin_cell(t, at.point + 1, at.high) - low);
+}
+
 /* ---- steps ---- */
 
 static double decode_s(engine_table *t, double n, double cached) {
@@ -258,7 +281,7 @@ static double step_s(void *context, double n, double cached, double prefill, dou
 /* The sums that simulate keeps of its sequences: who decodes, and what new tokens attend to, which
  * is all cached ones and half of the new. */
 typedef struct step_sums {
-    double decoding, cached, prefill, pairs;
+    double decoding, cached, prefill, pairs, begun;
 } step_sums;
 
 static bool add_sequence(const sm_sequence_step *q, step_sums *to) {
@@ -269,6 +292,7 @@ static bool add_sequence(const sm_sequence_step *q, step_sums *to) {
         to->decoding += 1.0;
         to->cached += cached;
     } else {
+        to->begun += cached == 0.0;
         to->prefill += tokens;
         to->pairs += tokens * (cached + 0.5 * tokens);
     }
@@ -277,7 +301,7 @@ static bool add_sequence(const sm_sequence_step *q, step_sums *to) {
 
 sm_status sm_serve_step_time(const sm_engine *engine, const sm_sequence_step *sequences, size_t n,
                              double *seconds, sm_error *err) {
-    step_sums sums = {0.0, 0.0, 0.0, 0.0};
+    step_sums sums = {0};
     *seconds = 0.0;
     if (n == 0) return sm_fail(err, SM_BAD_INPUT, "a step has no sequences");
     for (size_t i = 0; i < n; i++)
@@ -287,6 +311,7 @@ sm_status sm_serve_step_time(const sm_engine *engine, const sm_sequence_step *se
                            sequences[i].new_tokens, sequences[i].cached_tokens);
     double attended = sums.prefill > 0.0 ? sums.pairs / sums.prefill : 0.0;
     double s = engine->step_s(engine->context, sums.decoding, sums.cached, sums.prefill, attended);
+    if (engine->begin_s && sums.begun > 0.0) s += engine->begin_s(engine->context, sums.begun);
     if (isfinite(s)) {
         *seconds = s;
         return SM_OK;
@@ -344,6 +369,8 @@ static sm_status make_steps(sm_serve *serve, const sm_plan *plan, bool follows, 
     }
     *engine = (sm_engine){.context = t,
                           .step_s = step_s,
+                          .begin_s =
+                              has_encoder(variant_of(serve, &t->plan, false, err)) ? begin_s : NULL,
                           .error = &t->err,
                           .tokens_per_step = t->depth > 0 ? point_tokens(serve, t->depth) : 1.0,
                           .drafted = t->depth,

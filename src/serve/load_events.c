@@ -64,6 +64,11 @@ static double step_s(void *context, double n, double cached, double prefill, dou
                            attended + s->prefix);
 }
 
+static double begin_s(void *context, double n) {
+    const side *s = context;
+    return s->steps.begin_s(s->steps.context, n * s->each);
+}
+
 /* The room of its caches is known already. */
 static sm_status make_side(const events *e, sm_serve *serve, const sm_plan *plan, bool follows,
                            side *s, sm_engine *engine, sm_error *err) {
@@ -72,6 +77,7 @@ static sm_status make_side(const events *e, sm_serve *serve, const sm_plan *plan
     *engine = s->steps;
     engine->context = s;
     engine->step_s = step_s;
+    engine->begin_s = s->steps.begin_s ? begin_s : NULL;
     engine->kv_tokens = PLENTY_KV;
     engine->kv_bytes_per_token = 1;
     return status;

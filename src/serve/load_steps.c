@@ -30,6 +30,7 @@ static double price(load_steps *c, sm_serve *serve, const sm_plan *plan, double 
     if (c->failed) return NAN;
     for (int i = 0; i < batch.groups; i++) batch.group[i].sequences *= copies;
     batch.sampled *= copies;
+    batch.begun *= copies;
     if (c->any) {
         step_floor *floor = &c->floor[batch.groups > 1];
         c->failed = step_floor_s(floor, serve, plan, &batch, c->any, LEAST_EXPECTED, &c->err);
@@ -85,7 +86,7 @@ static double mixed_s(load_steps *c, double n, double tokens, double groups) {
     sm_serve *s = c->e->decode;
     int drafted = s->job.speculation.depth > 0 ? s->job.speculation.depth : 0;
     double prompt = new_tokens(s), prompts = tokens / prompt, past = s->job.prefix;
-    double queries = prompt;
+    double queries = prompt, begun = prompts;
     if (prompts < groups) { /* a chunk of one: the middle one of its prompt */
         queries = tokens / groups;
         past += 0.5 * (prompt - queries);
@@ -95,6 +96,7 @@ static double mixed_s(load_steps *c, double n, double tokens, double groups) {
     batch.groups = 2;
     batch.group[1] = (sm_attend){prompts, queries, past};
     batch.sampled += prompts;
+    batch.begun = begun;
     return price(c, s, &c->e->plan, c->n / c->e->n, batch);
 }
 

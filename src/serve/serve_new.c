@@ -27,9 +27,7 @@ static int most_of_role(const sm_program *p, const sm_tensor *t, sm_dimension_ro
     return most;
 }
 
-static fused fused_of(const sm_partition *part, int work) {
-    const sm_program *p = &part->program;
-    const sm_op *op = &p->op[part->work[work].op];
+static fused fused_of(const sm_program *p, const sm_op *op, int work) {
     fused f = {.first = (uint8_t)work, .n = 1, .positions = 1, .keys = 1};
     for (int i = -1; i < op->inputs; i++) {
         const sm_tensor *t = &p->tensor[i < 0 ? op->out : op->in[i]];
@@ -56,7 +54,15 @@ static sm_status build_piece(sm_serve *s, variant *v, int index, sm_error *err) 
     for (int i = 0; status == SM_OK && i < p->part.works; i++) {
         fused *last = p->ops > 0 ? &p->op[p->ops - 1] : NULL;
         if (last && runs_with(&p->part, &p->part.work[last->first], &p->part.work[i])) last->n++;
-        else p->op[p->ops++] = fused_of(&p->part, i);
+        else {
+            const sm_program *of = &p->part.program;
+            p->op[p->ops++] = fused_of(of, &of->op[p->part.work[i].op], i);
+        }
+    }
+    for (int i = 0; status == SM_OK && i < p->part.comms; i++) {
+        const sm_op *op = &p->part.program.op[p->part.comm[i].forward_op];
+        const fused f = fused_of(&p->part.program, op, 0);
+        p->begins[i] = is_encoding(&f);
     }
     p->encodes = p->ops > 0;
     for (int i = 0; i < p->ops; i++) {
@@ -65,6 +71,13 @@ static sm_status build_piece(sm_serve *s, variant *v, int index, sm_error *err) 
     }
     if (status == SM_OK) find_tokens(p);
     return status;
+}
+
+bool has_encoder(const variant *v) {
+    for (int i = 0; v && i < v->pieces; i++)
+        for (int k = 0; k < v->piece[i].ops; k++)
+            if (is_encoding(&v->piece[i].op[k])) return true;
+    return false;
 }
 
 const variant *variant_of(sm_serve *s, const sm_plan *plan, bool decode, sm_error *err) {

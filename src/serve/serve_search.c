@@ -59,7 +59,7 @@ typedef struct work_key {
     uint64_t code, beside; /* of the rules of its programs, one more than the code; 0: none */
     int64_t degree[SM_PLAN_PIPELINE], groups;
     attend group[SM_MAX_GROUPS];
-    double routed, sampled;
+    double routed, sampled, begun;
 } work_key;
 
 struct work_memo {
@@ -86,7 +86,8 @@ static work_key key_of(const step *x) {
                     .beside = x->prefill ? x->prefill->code + UINT64_C(1) : 0,
                     .groups = x->groups,
                     .routed = x->routed.sequences,
-                    .sampled = x->sampled.sequences};
+                    .sampled = x->sampled.sequences,
+                    .begun = x->begun.sequences};
     for (int i = 0; i < SM_PLAN_PIPELINE; i++) key.degree[i] = sm_plan_degree_of(x->plan, i);
     for (int i = 0; i < x->groups; i++) key.group[i] = x->group[i];
     return key;

@@ -30,7 +30,8 @@ static inline bool is_encoding(const fused *f) { return f->positions > 1; }
 typedef struct piece {
     sm_partition part;
     int ops;
-    bool encodes; /* all of them do */
+    bool encodes;             /* all of them do */
+    bool begins[SM_MAX_COMM]; /* which collectives are of what does */
     fused op[SM_MAX_WORK];
     struct {
         double bytes; /* of one token of an activation, of what else 0 */
@@ -127,7 +128,8 @@ typedef struct step {
     uint64_t at_hash;
     int groups;
     attend group[SM_MAX_GROUPS];
-    sm_program_extent tokens; /* of all groups, as sequences of one query */
+    sm_program_extent tokens;    /* of all groups, as sequences of one query */
+    sm_program_extent sequences; /* of all groups */
     sm_program_extent
         routed; /* as if every group that shares experts were as full as the fullest */
     sm_program_extent sampled; /* as tokens, of those the head sees */
@@ -436,5 +438,6 @@ sm_status engine_steps(sm_serve *s, const sm_plan *plan, bool follows, sm_engine
 void engines_forget(sm_serve *s);
 /* ---- variants ---- */
 const variant *variant_of(sm_serve *s, const sm_plan *plan, bool decode, sm_error *err);
+bool has_encoder(const variant *v); /* which reads a source as a request begins; of NULL: none */
 /* Put another system under a job: what a search over slices does. Its calibration stays. */
 void serve_set_system(sm_serve *s, const sm_system *system);

@@ -184,12 +184,16 @@ static void set_path(sim_simulation *s, sim_replica *r, bool decodes) {
     r->run.path.cached = decodes ? r->cached : 0.0;
     r->run.path.cached_growth = n * r->engine->tokens_per_step;
     /* Prompts attend to what is cached before them and half of themselves. */
-    double tokens = 0.0, attended = 0.0;
+    double tokens = 0.0, attended = 0.0, begun = 0.0;
     for (int i = 0; i < r->parts; i++) {
+        const sim_sequence *q = &s->pool.slot[r->part[i].slot];
         double part = (double)r->part[i].tokens;
         tokens += part;
-        attended += part * ((double)s->pool.slot[r->part[i].slot].length + 0.5 * part);
+        attended += part * ((double)q->length + 0.5 * part);
+        begun += q->prefilled == r->part[i].tokens; /* its first */
     }
+    if (begun > 0.0 && r->engine->begin_s)
+        r->run.path.begin_s = r->engine->begin_s(r->engine->context, begun);
     r->run.path.prefill = tokens;
     r->run.path.attended = tokens > 0.0 ? attended / tokens : 0.0;
 }

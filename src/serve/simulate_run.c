@@ -41,8 +41,8 @@ static double sum_between(const sim_path *p, point a, point b) {
 static double path_seconds(sim_path *p, double k) {
     if (k < 1.0) return 0.0;
     if (!(p->first_s > 0.0)) p->first_s = at(p, 0.0).seconds;
-    if (k < 2.0) return p->first_s;
-    return sum_between(p, (point){0.0, p->first_s}, at(p, k - 1.0));
+    if (k < 2.0) return p->first_s + p->begin_s;
+    return p->begin_s + sum_between(p, (point){0.0, p->first_s}, at(p, k - 1.0));
 }
 
 /* The next number of steps to try between two that take too little and enough: where a line between

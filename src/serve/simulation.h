@@ -14,6 +14,7 @@ typedef struct sim_path {
     double n, cached, cached_growth;           /* a step */
     double prefill, attended, attended_growth; /* a step */
     double first_s;                            /* of the first step; not known: 0 */
+    double begin_s;                            /* that it takes longer, of those that begin in it */
 } sim_path;
 
 /* ---- sequences (decoding.c) ---- */

@@ -343,6 +343,8 @@ static sm_status check_batch(const sm_step_batch *batch, sm_error *err) {
     }
     if (!counts_tokens(batch->sampled, 0))
         return sm_fail(err, SM_BAD_INPUT, "a step cannot sample %g tokens", batch->sampled);
+    if (!(batch->begun <= MOST))
+        return sm_fail(err, SM_BAD_INPUT, "%g sequences cannot begin in a step", batch->begun);
     return SM_OK;
 }
 
@@ -351,7 +353,7 @@ static sm_status check_batch(const sm_step_batch *batch, sm_error *err) {
 double step_host_s(const step *x) { return x->decoding * x->s->job.software->host_s_per_sequence; }
 
 void step_resize(step *x, const sm_step_batch *batch) {
-    double tokens = 0, routed = 0, begun = 0, groups = expert_groups(&x->d);
+    double tokens = 0, sequences = 0, routed = 0, begun = 0, groups = expert_groups(&x->d);
     assert(batch->groups > 0 && batch->groups <= SM_MAX_GROUPS);
     x->groups = batch->groups;
     x->decoding = 0;
@@ -359,13 +361,16 @@ void step_resize(step *x, const sm_step_batch *batch) {
         const sm_attend *g = &batch->group[i];
         x->group[i] = (attend){fullest(x->d.replicas, g->sequences), g->queries, g->past};
         tokens += x->group[i].sequences * g->queries;
+        sequences += x->group[i].sequences;
         if (!is_decoding(g->queries, g->past)) begun += x->group[i].sequences;
         else x->decoding += x->group[i].sequences;
         routed += fullest(groups, g->sequences) * groups * g->queries;
     }
     double drawn = batch->sampled > 0 ? fullest(x->d.replicas, batch->sampled) : 0;
     x->tokens = (sm_program_extent){tokens * x->d.replicas, 1, 1};
+    x->sequences = (sm_program_extent){sequences * x->d.replicas, 1, 1};
     x->routed = (sm_program_extent){routed, 1, 1};
+    if (batch->begun != 0) begun = larger(0, batch->begun) / x->d.replicas;
     x->begun = (sm_program_extent){begun * x->d.replicas, 1, 1};
     x->sampled = (sm_program_extent){drawn * x->d.replicas, 1, 1};
 }

@@ -97,7 +97,8 @@ static sm_status read_question(sm_serve_asked *q, sm_error *err) {
     if (in->chips_least > 0) q->search.chips_least = in->chips_least;
     if (in->chips_most > 0) q->search.chips_most = in->chips_most;
     if (in->top <= 0) q->in.top = USUAL_TOP;
-    sm_status status = read_plan(q, err);
+    sm_status status = sm_question_seen(in->model, "prompt", q->job.prompt, err);
+    if (!status) status = read_plan(q, err);
     /* Any degree given with a batch makes a whole plan: degrees not named are 1. */
     uint64_t degrees = (1ull << SM_PLAN_DEGREES) - 1;
     q->one = (in->batch > 0.0 || in->concurrency > 0.0) && (q->search.fixed.given & degrees) &&
@@ -194,20 +195,28 @@ static sm_status price_one(sm_serve_asked *q, sm_serve **serve, sm_serving_found
     return SM_OK;
 }
 
+/* The cheapest point; without a price that of the most tokens per chip. In place of copies of a
+ * model that of the fewest chips that comes within a hundredth: what they gain is a batch between
+ * two of one copy. */
+static size_t best_of(const sm_serve_asked *q, const sm_serve_result *found) {
+    const sm_serve_point *p = found->point;
+    size_t best = 0;
+    for (size_t i = 1; i < found->n; i++)
+        if (sm_serve_throughput(q, &p[i]) > sm_serve_throughput(q, &p[best])) best = i;
+    const double least = sm_serve_throughput(q, &p[best]) / (1.0 + SM_WORTH_TELLING);
+    for (size_t i = p[best].plan.data > 1 ? found->n : 0; i-- > 0;)
+        if (p[i].chips < p[best].chips && sm_serve_throughput(q, &p[i]) >= least) best = i;
+    return best;
+}
+
 static sm_status search(sm_serve_asked *q, sm_serve **serve, sm_serving_found *a, sm_error *err) {
     sm_status status = sm_serve_choices(q, a, err);
     if (status) return status;
-    /* The cheapest point; without a price that of the most tokens per chip. */
-    double most = -1.0;
-    for (size_t i = 0; i < a->result->n; i++) {
-        double now = sm_serve_throughput(q, &a->result->point[i]);
-        if (now <= most) continue;
-        most = now;
-        a->best = &a->result->point[i];
-        a->of_best = &a->of_choice[a->choice[i]];
-        q->job.dtypes = *sm_serve_dtypes_of(a, i);
-    }
-    if (!a->best) return SM_OK;
+    if (a->result->n == 0) return SM_OK;
+    a->at = best_of(q, a->result);
+    a->best = &a->result->point[a->at];
+    a->of_best = &a->of_choice[a->choice[a->at]];
+    q->job.dtypes = *sm_serve_dtypes_of(a, a->at);
     status = sm_serve_open(q, a->best->chips, serve, err);
     sm_serve_detail *detail = sm_arena_alloc(q->arena, sizeof *detail);
     if (!detail) return sm_fail_memory(err);

@@ -40,7 +40,9 @@ typedef struct sm_serving_found {
     const int *choice;              /* of types, of each of its points; NULL: the job's */
     sm_serve_result *of_choice;     /* what each of them has; NULL: nothing was searched */
     const sm_serve_detail *detail;  /* of the point a reader is told about; NULL: none */
-    const sm_serve_point *best;     /* that point: the cheapest within the limits */
+    size_t at;                      /* of its points the one that is told: the cheapest within the
+                                       limits, or of fewer chips and as good as that */
+    const sm_serve_point *best;     /* that point */
     const sm_serve_result *of_best; /* what its types have; NULL: as above */
     const sm_disaggregated *pools;  /* asked for, or worth offering; NULL: neither */
     const sm_fleet *fleet;          /* without a rate: a replica; NULL: prompts come elsewhere */

@@ -54,17 +54,27 @@ static void names_page(sm_report *r, const named_plans *names) {
         sm_page_row(r, t, sm_textf(r, "%c", (int)('a' + i)), names->words[i]);
 }
 
-/* Of a long frontier every k-th point, both ends included. */
+/* Of the points from `first` to `last` that of the fewest chips, of those the last. */
+static size_t smallest(const sm_serve_result *found, size_t first, size_t last) {
+    size_t best = last;
+    for (size_t i = last; i-- > first;)
+        if (found->point[i].chips < found->point[best].chips) best = i;
+    return best;
+}
+
+/* Up to the point that is told. Of a long frontier one of k points, that one among them. */
 static void frontier_page(sm_report *r, const sm_serving_found *a) {
     const sm_serve_result *found = a->result;
     named_plans names = {0};
     sm_table *t = sm_page_table(r, "Frontier: a row below is slower and cheaper",
                                 ">{=}chips|>batch|>{s}token|>{s}bound|>{s}first|>tok/s/chip|"
                                 ">{$}$/Mtok|<by|<plan");
-    size_t rows = found->n, top = (size_t)a->q->in.top;
+    size_t rows = a->at + 1, top = (size_t)a->q->in.top, next = 0;
     if (rows > top) rows = top;
     for (size_t i = 0; i < rows; i++) {
-        size_t at = rows > 1 ? i * (found->n - 1) / (rows - 1) : found->n - 1;
+        const size_t until = rows > 1 ? i * a->at / (rows - 1) : a->at;
+        const size_t at = i + 1 < rows ? smallest(found, next, until) : a->at;
+        next = until + 1;
         const sm_serve_asked *q = a->q;
         const sm_serve_point *p = &a->result->point[at];
         const char *plan = sm_serve_typed_plan(r, q, sm_serve_dtypes_of(a, at), &p->plan);
@@ -242,16 +252,29 @@ static void turns_lines(sm_report *r, const sm_serve_detail *d) {
     if (d->advice[0]) sm_report_text(r, "What would help most: %s.", d->advice);
 }
 
+static void encoder_line(sm_report *r, const sm_serving_found *a) {
+    const int positions = a->detail ? a->detail->encoder_positions : 0;
+    double tokens;
+    const double pictures = sm_question_pictures(a->q->job.model, &tokens);
+    if (positions == 0) return;
+    if (pictures > 0)
+        sm_report_text(r,
+                       "Each request has %.0f picture%s of %d patches, which the tower reads as it "
+                       "begins: %.0f tokens of the prompt.",
+                       pictures, pictures == 1 ? "" : "s", positions, tokens);
+    else
+        sm_report_text(r,
+                       "Its encoder reads %d positions of each request as it begins; prompt and "
+                       "output are the decoder's.",
+                       positions);
+}
+
 static void best_page(sm_report *r, const sm_serving_found *a) {
     if (!a->q->one) sm_report_heading(r, "Most tokens per chip");
     plan_line(r, a);
     speed_lines(r, a);
     if (a->reason) sm_report_text(r, "%s", sm_serve_reason(r, a));
-    if (a->detail && a->detail->encoder_positions > 0)
-        sm_report_text(r,
-                       "Its encoder reads %d positions of each request as it begins; prompt and "
-                       "output are the decoder's.",
-                       a->detail->encoder_positions);
+    encoder_line(r, a);
     bool scans = a->best->decode.breakdown_s.scans > 0;
     sm_table *t = sm_page_table(r, "Where the time goes",
                                 sm_textf(r, "<step|%s>{s}bound|>{s}expected|" STEP_HEADS,

@@ -607,10 +607,10 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
                             .software = &q->software,
                             .reserve = -1.0,
                             .usd_per_chip_hour = -1.0};
-    if (!in->plan.text) status = choose_plan(q, err);
-    if (status) return status;
-    if (!in->prefill_plan.text) in->prefill_plan = in->plan;
-    status = read_plan(q, &in->plan, &q->plan, &q->plan_text, err);
+    status = sm_question_seen(in->model, "prompt", q->job.prompt, err);
+    if (!status && !in->plan.text) status = choose_plan(q, err);
+    if (!status && !in->prefill_plan.text) in->prefill_plan = in->plan;
+    if (!status) status = read_plan(q, &in->plan, &q->plan, &q->plan_text, err);
     if (status) return status;
     return read_plan(q, &in->prefill_plan, &q->prefill_plan, &q->prefill_plan_text, err);
 }

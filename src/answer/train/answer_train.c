@@ -44,7 +44,9 @@ static sm_status read_question(const sm_train_question *question, sm_train_asked
     q->search.stop = in->stop;
     q->search.progress = in->progress;
     q->search.context = in->context;
-    status = isnan(q->job.seq) ? sm_fail_memory(err) : sm_train_batch_set(q, err);
+    status = isnan(q->job.seq) ? sm_fail_memory(err)
+                               : sm_question_seen(in->model, "sequence", q->job.seq, err);
+    if (!status) status = sm_train_batch_set(q, err);
     if (!status) status = sm_train_plan_read(q, err);
     if (!status && q->in.as_run) status = sm_program_runs(in->model, (int)q->job.seq, false, err);
     return status;

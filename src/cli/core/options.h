@@ -229,7 +229,10 @@ sm_status cli_system_file(const cli_call *call, sm_chip **chips, size_t *n, sm_e
 typedef struct cli_model_values {
     cli_list families;
     const char *as;
+    int64_t pictures, source; /* of a sequence; 0: as the config says, and of pictures none */
 } cli_model_values;
+#define CLI_SOURCE_PLACES(values, member)                                                          \
+    CLI_AT(values, "pictures", member.pictures), CLI_AT(values, "source", member.source)
 #define CLI_MODEL_PLACES(values, member)                                                           \
     CLI_AT(values, "families", member.families), CLI_AT(values, "layers", member.families),        \
         CLI_AT(values, "as", member.as)

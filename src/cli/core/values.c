@@ -2,6 +2,7 @@
 #include "options.h"
 #include "scalemodel/io.h"
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 /* 2^53: whole numbers are exact up to here. */
@@ -417,13 +418,42 @@ sm_status cli_library(const cli_call *call, const cli_model_values *given, const
     return sm_words_fail(words, &source, all, "no family is called", err);
 }
 
+/* With the tower that reads its pictures, or its encoder, for so many of them. */
+static sm_status read_source(const cli_call *call, const cli_model_values *given,
+                             const sm_library *library, const sm_source *config, sm_model *model,
+                             sm_error *err) {
+    const bool sees = given->pictures > 0;
+    const int64_t *asked = sees ? &given->pictures : &given->source;
+    const char *seeing = sm_architecture_word(model->architecture, "seeing");
+    double source = 0, rows = 0;
+    sm_architecture_number(model->architecture, "seen_rows", &rows);
+    if (sees && given->source > 0)
+        return cli_refuse(call, &given->source, err,
+                          "a model that sees pictures reads no text before it writes");
+    if (sees && seeing && !given->as) {
+        sm_status status = sm_model_parse(library, seeing, config, call->arena, model, err);
+        if (status) return status;
+    } else if (sees && !(given->as && rows > 0)) {
+        return cli_refuse(call, asked, err, "%s sees no pictures", model->name);
+    } else if (!sees && (!sm_architecture_number(model->architecture, "source", &source) ||
+                         !(source > 0) || rows > 0)) {
+        return cli_refuse(call, asked, err, "%s has no encoder that reads a text", model->name);
+    }
+    sm_model *unpadded = sm_arena_alloc(call->arena, sizeof *unpadded);
+    if (!unpadded) return sm_fail_memory(err);
+    *unpadded = *model;
+    return sm_model_pad(unpadded, &(sm_padding){.source = (int)*asked}, call->arena, model, err);
+}
+
 static sm_status read_model(const cli_call *call, const cli_model_values *given, const char *name,
                             sm_model *model, sm_error *err) {
     sm_source config;
     const sm_library *library;
     sm_status status = sm_io_model_source(name, call->arena, &config, err);
     if (!status) status = cli_library(call, given, &library, err);
-    return status ? status : sm_model_parse(library, given->as, &config, call->arena, model, err);
+    if (!status) status = sm_model_parse(library, given->as, &config, call->arena, model, err);
+    if (status || (!given->pictures && !given->source)) return status;
+    return read_source(call, given, library, &config, model, err);
 }
 
 /* With the memo's lock. What cannot be read is not kept, and only so much is tried. */
@@ -431,7 +461,8 @@ static sm_status read_kept(const cli_call *call, const cli_model_values *given, 
                            sm_model *model, sm_error *err) {
     cli_memo *memo = call->memo;
     const cli_list *files = &given->families;
-    char *key = sm_arena_printf(call->arena, "%s\n%s", name, given->as ? given->as : "");
+    char *key = sm_arena_printf(call->arena, "%s\n%s\n%" PRId64 "\n%" PRId64, name,
+                                given->as ? given->as : "", given->pictures, given->source);
     for (int i = 0; i < files->n && key; i++)
         key = sm_arena_printf(call->arena, "%s\n%s", key, files->text[i]);
     if (!key) return sm_fail_memory(err);

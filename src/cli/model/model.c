@@ -123,9 +123,10 @@ static sm_status run_model(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb cli_model = {
     .about = &verbs_model,
-    CLI_VALUES(
-        model_options, AT("seq", question.seq), AT("kv-dtype", question.kv), AT("program", program),
-        AT("phase", printed.phase), AT("on", on), AT("plan", train.plan), AT("batch", batch),
-        CLI_CALIBRATION_PLACES(model_options, constants), CLI_MODEL_PLACES(model_options, from)),
+    CLI_VALUES(model_options, AT("seq", question.seq), AT("kv-dtype", question.kv),
+               AT("program", program), AT("phase", printed.phase), AT("on", on),
+               AT("plan", train.plan), AT("batch", batch),
+               CLI_CALIBRATION_PLACES(model_options, constants),
+               CLI_MODEL_PLACES(model_options, from), CLI_SOURCE_PLACES(model_options, from)),
     .run = run_model,
 };

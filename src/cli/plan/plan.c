@@ -31,6 +31,6 @@ const cli_verb cli_plan = {
     .about = &verbs_plan,
     CLI_VALUES(plan_options, CLI_AT(plan_options, "use", question.use),
                CLI_AT(plan_options, "model", model), CLI_AT(plan_options, "on", on),
-               CLI_MODEL_PLACES(plan_options, read_by)),
+               CLI_MODEL_PLACES(plan_options, read_by), CLI_SOURCE_PLACES(plan_options, read_by)),
     .run = run_plan,
 };

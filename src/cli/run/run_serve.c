@@ -71,6 +71,11 @@ static double group_step_s(void *context, double n, double cached, double prefil
                             attended);
 }
 
+static double group_begin_s(void *context, double n) {
+    const serve_run *g = context;
+    return g->priced.begin_s(g->priced.context, n * g->groups / g->plan.data);
+}
+
 /* The simulation waits for the time of a step; an engine that runs takes it. */
 static sm_status price(serve_run *g, sm_error *err) {
     const sm_calibration *constants = NULL;
@@ -92,6 +97,7 @@ static sm_status price(serve_run *g, sm_error *err) {
     g->engine = g->priced;
     g->engine.context = g;
     g->engine.step_s = group_step_s;
+    if (g->priced.begin_s) g->engine.begin_s = group_begin_s;
     g->engine.kv_tokens = (double)(g->pages.pages * g->pages.page_tokens);
     g->engine.host_kv_tokens = 0;
     g->options.engine = &g->engine;

@@ -187,7 +187,8 @@ const cli_verb cli_serve = {
                ASK("decode-only", alone), ASK("disaggregated", disaggregated),
                AT("prefill-on", prefill_on), AT("decode-on", decode_on),
                CLI_ENGINE_PLACES(serving, engine), CLI_CALIBRATION_PLACES(serving, constants),
-               CLI_MODEL_PLACES(serving, read_by), CLI_RECIPE_PLACES(serving, recipe_values)),
+               CLI_MODEL_PLACES(serving, read_by), CLI_SOURCE_PLACES(serving, read_by),
+               CLI_RECIPE_PLACES(serving, recipe_values)),
     .plans = 1u << SM_PLAN_SERVING,
     .run = run_serve,
 };

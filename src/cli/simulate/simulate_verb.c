@@ -136,8 +136,8 @@ const cli_verb cli_simulate = {
                CLI_SPECULATION_PLACES(simulating, speculate), AT("seed", requests.draw.seed),
                ASK("find-max-qps", find_max_rate), ASK("within", within), AT("csv", csv),
                AT("plot", plot), AT("timeline", timeline), CLI_ENGINE_PLACES(simulating, engine),
-               CLI_CALIBRATION_PLACES(simulating, constants),
-               CLI_MODEL_PLACES(simulating, read_by)),
+               CLI_CALIBRATION_PLACES(simulating, constants), CLI_MODEL_PLACES(simulating, read_by),
+               CLI_SOURCE_PLACES(simulating, read_by)),
     .plans = 1u << SM_PLAN_SERVING,
     .run = run_simulate,
 };

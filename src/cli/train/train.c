@@ -246,7 +246,7 @@ const cli_verb cli_train = {
                ASK("epochs", epochs), AT("reward", reward), AT("critic", critic),
                ASK("no-reference", no_reference), CLI_CODEBASE_PLACE(training, codebases),
                CLI_CALIBRATION_PLACES(training, constants), CLI_MODEL_PLACES(training, read_by),
-               CLI_RECIPE_PLACES(training, recipe_values)),
+               CLI_SOURCE_PLACES(training, read_by), CLI_RECIPE_PLACES(training, recipe_values)),
     .plans = 1u << SM_PLAN_TRAINING,
     .tells_progress = true,
     .run = run_train,
