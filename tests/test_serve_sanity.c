@@ -224,7 +224,7 @@ static sm_step_price step_with(const char *system, const char *plan, double kern
     software.peer_kernel = kernel;
     c.job.software = &software;
     sm_serve *serve = serve_case_new(&c);
-    const sm_step_batch b = {1, {{batch, 1, 1000}}, batch};
+    const sm_step_batch b = {.groups = 1, .group = {{batch, 1, 1000}}, .sampled = batch};
     const sm_plan at = serve_plan(plan);
     if (sm_serve_step(serve, &at, &b, &p, &err) != SM_OK) fail_msg("%s", err.sentence);
     sm_serve_free(serve);
