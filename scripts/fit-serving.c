@@ -33,10 +33,11 @@ static const parameter parameters[PARAMETERS] = {
     [SM_CONSTANT_attention_efficiency] = {.08, .9, {0.6, 0.6, 0.4, 0.4, 0.9}},
     [SM_CONSTANT_attention_efficiency_backward] = {.1, .9, {0}},
     [SM_CONSTANT_memory_efficiency] = {.3, .99, {0.8, 0.6, 0.6, 0.6, 1.2}},
-    [SM_CONSTANT_network_efficiency_inner] = {.05, 1, {0.8, 0.6, 0.6, 0.6, 1.2}},
+    /* Of collectives in a node software has little to say: kernels were timed by themselves. */
+    [SM_CONSTANT_network_efficiency_inner] = {.05, 1, {0.8, 0.4, 0.2, 0.2, 0.4}},
     [SM_CONSTANT_network_efficiency_outer] = {.05, 1, {0.8, 0.6, 0.6, 0.6, 1.2}},
     [SM_CONSTANT_launch_s] = {2e-7, 4e-5, {1.4, 0.6, 1, 1, 1.8}},
-    [SM_CONSTANT_collective_s] = {1e-6, 1e-4, {1.2, 0.6, 0.6, 0.6, 1.2}},
+    [SM_CONSTANT_collective_s] = {1e-6, 1e-4, {1.2, 0.4, 0.2, 0.2, 0.4}},
     [SM_CONSTANT_overlap] = {.3, .97, {1, 0.4, 0.6, 0.6, 0}},
     [SM_CONSTANT_step_overhead_s] = {5e-5, .05, {1.4, 0.6, 1.4, 1.4, 0.8}},
     [SM_CONSTANT_routing_s] = {0, 3e-6, {0}},

@@ -231,7 +231,7 @@ static void a_fleet_takes_no_more_chips_on_a_better_machine(void **state) {
                  200,
                  0,
                  0.2,
-                 82.3,
+                 100,
                  SM_BF16}};
     for (size_t i = REPEATED; i < sizeof rows / sizeof *rows; i++) {
         double chips = HUGE_VAL;

@@ -51,8 +51,8 @@ static void test_what_was_measured_is_priced(void **state) {
             for (double bytes = 1; bytes < 1e10; bytes *= 100) {
                 sm_group g = {.parts = 1, .part = {{0, n, 1}}, .size = n};
                 sm_curve curve = sm_collective_curve(&system, (sm_collective)op, &g, 1);
-                double s = sm_curve_expected_s(&curve, &system, &list[0], bytes);
-                double before = sm_curve_expected_s(&curve, &system, &usual, bytes);
+                double s = sm_curve_cost(&curve, &system, &list[0], bytes).expected_s;
+                double before = sm_curve_cost(&curve, &system, &usual, bytes).expected_s;
                 bool here = op == SM_ALL_REDUCE && n == 8;
                 double wanted = here ? 1e-3 + bytes * 1e-9 : before;
                 assert_true(fabs(s - wanted) <= 1e-12 * wanted);

@@ -20,7 +20,7 @@ static const char whole[] =
     " \"constants_like\": \"h200 b200\", \"host_bytes\": 1e12, \"pcie_bytes_per_s_oneway\": 3e10,\n"
     " \"dcn_bytes_per_s_oneway\": 2.5e10, \"dcn_latency_s\": 5e-6, \"launch_latency_s\": 2e-6,\n"
     " \"tdp_w\": 500, \"tile\": [128, 256, 64], \"cores\": 100, \"matrix_units_per_core\": 4,\n"
-    " \"chips_per_host\": 4, \"fabric\": \"switch\",\n"
+    " \"chips_per_host\": 4, \"peer_chips\": 3, \"fabric\": \"switch\",\n"
     " \"tree\": [{\"name\": \"node\", \"degree\": 4, \"child_bytes_per_s_oneway\": 2e11,\n"
     "           \"hop_latency_s\": 1e-6, \"in_network_reduction\": true,\n"
     "           \"in_network_source\": \"sheet\"},\n"
@@ -90,7 +90,7 @@ static void reads_every_key(void **state) {
     assert_fact(c->tdp_w, 500, given);
     assert_true(c->tile_m == 128 && c->tile_n == 256 && c->tile_k == 64);
     assert_true(c->cores == 100 && c->matrix_units_per_core == 4);
-    assert_true(c->chips_per_host == 4);
+    assert_true(c->chips_per_host == 4 && c->peer_chips == 3);
     assert_true(c->fabric == SM_FABRIC_SWITCH && c->tree_levels == 2 && c->prices == 1);
     assert_string_equal(c->tree[0].name, "node");
     assert_fact(c->tree[0].child_bytes_per_s_oneway, 2e11, given);
@@ -206,6 +206,7 @@ static void assert_same_chip(const sm_chip *a, const sm_chip *b) {
     assert_int_equal(a->matrix_units_per_core, b->matrix_units_per_core);
     assert_int_equal(a->links_per_chip, b->links_per_chip);
     assert_int_equal(a->chips_per_host, b->chips_per_host);
+    assert_int_equal(a->peer_chips, b->peer_chips);
     assert_true(a->fabric == b->fabric && a->wrap_rule == b->wrap_rule);
     assert_int_equal(a->torus_axes, b->torus_axes);
     assert_memory_equal(a->pod_shape, b->pod_shape, sizeof a->pod_shape);

@@ -102,7 +102,7 @@ static void measured_times_come_back(void **state) {
     sm_calibration c = h100_constants();
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         sm_curve curve = curve_of(&system, rows[i].op, rows[i].ranks);
-        assert_near(sm_curve_expected_s(&curve, &system, &c, rows[i].bytes), rows[i].us * 1e-6,
+        assert_near(sm_curve_cost(&curve, &system, &c, rows[i].bytes).expected_s, rows[i].us * 1e-6,
                     0.25);
     }
 }
@@ -135,20 +135,32 @@ static void the_book_and_peer_kernels_are_not_the_librarys(void **state) {
     assert_int_equal(books, 1);
 }
 
+/* The quicker of those that read their peers' memory. */
+static double peer_s(const sm_curve *curve, const sm_system *system, double barriers,
+                     double bytes) {
+    sm_calibration c = h100_constants();
+    double least = INFINITY;
+    for (int i = 0; i < curve->n; i++) {
+        const sm_algorithm *a = &curve->algorithm[i];
+        if (a->peer_kernel)
+            least = fmin(least, sm_line_at(sm_peer_timing(a, system, &c, barriers).line, bytes));
+    }
+    return least;
+}
+
 /* Kernels win where starting matters, the library where bytes do; barriers cost. */
 static void a_peer_kernel_is_quick_to_start(void **state) {
     sm_system system = system_of("h100-sxm:8");
     sm_calibration c = h100_constants();
     sm_curve curve = curve_of(&system, SM_ALL_REDUCE, 8);
-    double small = sm_curve_expected_s(&curve, &system, &c, 4096);
-    double large = sm_curve_expected_s(&curve, &system, &c, 1e9);
-    assert_true(2.0 * sm_peer_kernel_s(&curve, &system, &c, 0, 4096) < small);
-    assert_true(sm_peer_kernel_s(&curve, &system, &c, 0, 1e9) > large);
-    assert_true(sm_peer_kernel_s(&curve, &system, &c, 1, 4096) >
-                sm_peer_kernel_s(&curve, &system, &c, 0, 4096));
+    double small = sm_curve_cost(&curve, &system, &c, 4096).expected_s;
+    double large = sm_curve_cost(&curve, &system, &c, 1e9).expected_s;
+    assert_true(2.0 * peer_s(&curve, &system, 0, 4096) < small);
+    assert_true(peer_s(&curve, &system, 0, 1e9) > large);
+    assert_true(peer_s(&curve, &system, 1, 4096) > peer_s(&curve, &system, 0, 4096));
     sm_system tpu = system_of("tpu-v5e:4x4");
     sm_curve none = curve_of(&tpu, SM_ALL_REDUCE, 4);
-    assert_true(isinf(sm_peer_kernel_s(&none, &tpu, &c, 0, 4096)));
+    assert_true(isinf(peer_s(&none, &tpu, 0, 4096)));
 }
 
 /* Two cards of a mesh of eight share one of seven links (MI300X: 48 GB/s measured, 64 a link). */
@@ -156,9 +168,9 @@ static void a_pair_of_a_mesh_has_one_link(void **state) {
     sm_system system = system_of("mi300x:8"), pair = system_of("mi300x:2");
     sm_calibration c = h100_constants();
     sm_curve two = curve_of(&pair, SM_ALL_REDUCE, 2), eight = curve_of(&system, SM_ALL_REDUCE, 8);
-    double slow = 1e9 / sm_curve_expected_s(&two, &pair, &c, 1e9);
+    double slow = 1e9 / sm_curve_cost(&two, &pair, &c, 1e9).expected_s;
     assert_true(slow < 64e9 && slow > 40e9);
-    assert_true(1e9 / sm_curve_expected_s(&eight, &system, &c, 1e9) * 7 / 4 > 4.0 * slow);
+    assert_true(1e9 / sm_curve_cost(&eight, &system, &c, 1e9).expected_s * 7 / 4 > 4.0 * slow);
 }
 
 /* ---- properties over the catalogue ---- */
@@ -191,7 +203,7 @@ static void grows_and_is_concave(const sm_system *system, const sm_curve *curve,
     double before = 0.0, bytes_before = 0.0;
     for (double bytes = 64; bytes < 1e12; bytes *= 3) {
         sm_collective_cost cost = sm_curve_cost(curve, system, c, bytes);
-        assert_true(cost.expected_s == sm_curve_expected_s(curve, system, c, bytes));
+        assert_true(cost.expected_s == sm_curve_cost(curve, system, c, bytes).expected_s);
         assert_true(cost.lower_s <= cost.expected_s && cost.expected_s <= cost.upper_s);
         assert_true(cost.latency_s <= cost.expected_s);
         assert_true(cost.expected_s >= before);
@@ -210,8 +222,8 @@ static void better_constants_help(const sm_system *system, const sm_curve *curve
     better[2].network_efficiency_outer *= 1.1;
     for (double bytes = 64; bytes < 1e12; bytes *= 10)
         for (int i = 0; i < 3; i++)
-            assert_true(sm_curve_expected_s(curve, system, &better[i], bytes) <=
-                        sm_curve_expected_s(curve, system, c, bytes));
+            assert_true(sm_curve_cost(curve, system, &better[i], bytes).expected_s <=
+                        sm_curve_cost(curve, system, c, bytes).expected_s);
 }
 
 static void expected_times_grow_with_bytes(void **state) { for_each_curve(grows_and_is_concave); }
@@ -232,8 +244,8 @@ static void faster_links_are_never_slower(void **state) {
             sm_curve curve = curve_of(&system, ops[o], system.chips);
             sm_curve fast = curve_of(&better, ops[o], system.chips);
             for (double bytes = 64; bytes < 1e12; bytes *= 10)
-                assert_true(sm_curve_expected_s(&fast, &better, &c, bytes) <=
-                            sm_curve_expected_s(&curve, &system, &c, bytes));
+                assert_true(sm_curve_cost(&fast, &better, &c, bytes).expected_s <=
+                            sm_curve_cost(&curve, &system, &c, bytes).expected_s);
         }
 }
 
@@ -242,8 +254,8 @@ static void faster_links_are_never_slower(void **state) {
 static void expect_no_faster(const sm_system *system, const sm_calibration *c,
                              const sm_curve *inner, const sm_curve *outer) {
     for (double bytes = 64; bytes < 1e12; bytes *= 10) {
-        double in = sm_curve_expected_s(inner, system, c, bytes);
-        double out = sm_curve_expected_s(outer, system, c, bytes);
+        double in = sm_curve_cost(inner, system, c, bytes).expected_s;
+        double out = sm_curve_cost(outer, system, c, bytes).expected_s;
         if (!(in <= out * (1 + 1e-9)))
             fail_msg("%s: %s of %d, %g bytes: %g s, %g s spread", system->text,
                      sm_collective_name(inner->op), inner->group, bytes, in, out);

@@ -310,6 +310,7 @@ static void figures_of_the_book(void **state) {
     assert_near(chip_of("a100-80")->tree[1].child_bytes_per_s_oneway.value, 200e9);
     assert_true(chip_of("h100-sxm")->tree[0].in_network_reduction);
     assert_false(chip_of("a100-80")->tree[0].in_network_reduction);
+    assert_true(chip_of("a100-pcie")->peer_chips == 2 && chip_of("l40s")->peer_chips == 0);
     assert_false(chip_of("h800")->tree[0].in_network_reduction);
     assert_near(chip_of("tpu-v5p")->vector_flops_per_s.value, 1.4336e13);
 }

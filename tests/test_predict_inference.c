@@ -364,7 +364,7 @@ static void speculation_shortens_tokens(void **state) {
     double alone = part(&(sm_prediction[]){predict(&r, "h200_sxm")}[0], SM_SERVED_TPOT);
     r.spec_decode = "mtp";
     double drafted = part(&(sm_prediction[]){predict(&r, "h200_sxm")}[0], SM_SERVED_TPOT);
-    assert_true(drafted < 0.75 * alone);
+    assert_true(drafted < 0.8 * alone);
 }
 
 static void says_what_is_missing(void **state) {

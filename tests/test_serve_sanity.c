@@ -267,6 +267,7 @@ static void what_is_looked_for_alone_is_found_among_all(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_kernel_of_the_engine_adds_up),
         cmocka_unit_test(idle_copies_never_help),
         cmocka_unit_test(a_better_machine_is_never_slower),
         cmocka_unit_test(a_better_machine_never_delays_requests),

@@ -298,18 +298,15 @@ typedef struct sm_timing {
  * algorithm and for peer kernels. */
 int sm_algorithm_timings(const sm_algorithm *algorithm, const sm_system *system,
                          const sm_calibration *c, sm_timing timing[SM_MAX_TIMINGS]);
-/* Seconds of the best peer kernel; barriers: 1 where every step has one before and one after it, 0
- * where flags travel with the data. INFINITY when there is none. */
-double sm_peer_kernel_s(const sm_curve *curve, const sm_system *system, const sm_calibration *c,
-                        int barriers, double bytes);
+/* The timing of a peer kernel; barriers: 1 where every step has one before and one after it, 0
+ * where flags travel with the data. */
+sm_timing sm_peer_timing(const sm_algorithm *algorithm, const sm_system *system,
+                         const sm_calibration *c, double barriers);
 /* What a collective of V = `bytes` costs. lower: ideal_s_per_byte x bytes; expected: the least over
  * algorithms and protocols of latency + bytes x s_per_byte under the calibration; upper: the
  * longest of the serial ones, never below expected. "none" and zeros when the group is one chip. */
 sm_collective_cost sm_curve_cost(const sm_curve *curve, const sm_system *system,
                                  const sm_calibration *c, double bytes);
-/* Seconds: expected_s of sm_curve_cost alone, for the hot path of searches. */
-double sm_curve_expected_s(const sm_curve *curve, const sm_system *system, const sm_calibration *c,
-                           double bytes);
 
 /* ---- operations ---- */
 typedef struct sm_op_cost {

@@ -70,7 +70,7 @@ typedef struct sm_chip {
     sm_wrap_rule wrap_rule;
     sm_fact hop_latency_s; /* torus hop */
     /* switch */
-    int tree_levels;
+    int tree_levels, peer_chips; /* so many of a node read one another's memory in a kernel */
     sm_tree_level tree[SM_MAX_TREE];
     /* both */
     int chips_per_host;

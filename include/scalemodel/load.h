@@ -33,6 +33,8 @@ SM_DECLARATIONS_BEGIN
     X(peer_bytes, 3e7, 0, 1e12, "and for each of them but one")                                    \
     X(window_tokens, 0, 0, 1e9, "beyond its window, of a local layer in the size it prints")       \
     X(graph_bytes, 0, 0, 1e9, "of recorded steps, of each token of one, where they count")         \
+    X(peer_kernel, 2, 0, 2,                                                                        \
+      "all-reduce in a node: 1, one kernel, 2, and barriers, 0, a library's")                      \
     X(admission_s, 0.05, 0, 3600, "before its prefill a request is parsed, queued and scheduled")  \
     X(handover_s, 0.05, 0, 3600, "beside it where prefill is apart: router and way to decode")     \
     X(look_steps, 1, 1, 1e6, "of decoding between two looks for new requests")                     \

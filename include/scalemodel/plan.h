@@ -494,6 +494,7 @@ typedef struct sm_curve_memo {
                       through */
     sm_timed_curve *entry;
     int entries, used;
+    double peer_kernel; /* an all-reduce in a node: 1, may be one kernel, 2, and has barriers */
 } sm_curve_memo;
 /* Make an empty memo with room for so many entries, in the arena. False when out of memory. */
 bool sm_curve_memo_init(sm_curve_memo *memo, const sm_system *system,

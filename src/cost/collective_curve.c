@@ -102,11 +102,6 @@ static choice best_algorithm(const sm_curve *curve, const sm_system *system,
     return best;
 }
 
-double sm_curve_expected_s(const sm_curve *curve, const sm_system *system, const sm_calibration *c,
-                           double bytes) {
-    return best_algorithm(curve, system, c, bytes).seconds;
-}
-
 sm_collective_cost sm_curve_cost(const sm_curve *curve, const sm_system *system,
                                  const sm_calibration *c, double bytes) {
     sm_collective_cost cost = {.algorithm = "none", .protocol = "", .efficiency = 1.0};

@@ -134,11 +134,12 @@ static void by_ring(sm_algorithm *a, const sm_group_links *links, double passes)
                             1.0 + own / (links->n - 1.0));
 }
 
-/* Between peers of one node it may be one kernel, never beyond; a library has no such algorithm. */
+/* Between peers that read one another's memory it may be one kernel; a library has none such. */
 static void by_peer_kernel(sm_algorithm *a, const sm_group_links *links, double steps) {
     a->peer_kernel = true;
     a->steps = steps;
-    a->hops_s = within_node(links) ? steps * links->sw[0].hop_s : INFINITY;
+    bool peers = within_node(links) && links->n <= links->system->chip.peer_chips;
+    a->hops_s = peers ? steps * links->sw[0].hop_s : INFINITY;
 }
 
 static void add_best(sm_curve *curve, const sm_group_links *links, double passes) {

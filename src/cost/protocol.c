@@ -83,18 +83,14 @@ int sm_algorithm_timings(const sm_algorithm *a, const sm_system *system, const s
  * timings of custom all-reduces of TensorRT-LLM and vLLM on the same nodes: median error 6 %. */
 static const double PEER_START = 0.46, BARRIER = 0.54, PEER_EXCESS = 1.7;
 
-double sm_peer_kernel_s(const sm_curve *curve, const sm_system *system, const sm_calibration *c,
-                        int barriers, double bytes) {
-    double best = INFINITY;
-    for (int i = 0; i < curve->n; i++) {
-        const sm_algorithm *a = &curve->algorithm[i];
-        if (!a->peer_kernel) continue;
-        double start = PEER_START * c->collective_s * a->steps * (1.0 + BARRIER * barriers);
-        double efficiency = sm_network_efficiency(system, c, a->level);
-        best =
-            fmin(best, start + a->hops_s + bytes * a->line.s_per_byte * PEER_EXCESS / efficiency);
-    }
-    return best;
+sm_timing sm_peer_timing(const sm_algorithm *a, const sm_system *system, const sm_calibration *c,
+                         double barriers) {
+    double start = PEER_START * c->collective_s * a->steps * (1.0 + BARRIER * barriers);
+    double efficiency = sm_network_efficiency(system, c, a->level);
+    return (sm_timing){.line = {.latency_s = start + a->hops_s,
+                                .s_per_byte = a->line.s_per_byte * PEER_EXCESS / efficiency},
+                       .excess = PEER_EXCESS,
+                       .protocol = "one kernel"};
 }
 
 /* A ring passes n - 1 members. Beyond eight, where rings grow long, trees: 7/3 steps per doubling,

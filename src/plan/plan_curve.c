@@ -42,6 +42,8 @@ void sm_timed_curve_fill(const sm_curve_memo *memo, sm_collective op, const sm_g
     for (int i = 0; i < curve.n; i++) {
         const sm_algorithm *a = &curve.algorithm[i];
         int n = sm_algorithm_timings(a, memo->system, memo->calibration, timing);
+        if (a->peer_kernel && isfinite(a->hops_s) && op == SM_ALL_REDUCE && memo->peer_kernel > 0)
+            timing[n++] = sm_peer_timing(a, memo->system, memo->calibration, memo->peer_kernel - 1);
         double excess = INFINITY;
         for (int k = 0; k < n; k++) {
             excess = fmin(excess, timing[k].excess);

@@ -177,7 +177,8 @@ sm_status profile_findings(profile_made *made, sm_error *err) {
         const sm_profile_collective *c = &f.made->collective[i];
         if (c->op != SM_ALL_REDUCE || !c->sliced) continue;
         sm_curve as = sm_collective_curve(f.made->p.system, SM_REDUCE_SCATTER, &c->group, 1);
-        double then_s = sm_curve_expected_s(&as, f.made->p.system, f.made->p.calibration, c->bytes);
+        double then_s =
+            sm_curve_cost(&as, f.made->p.system, f.made->p.calibration, c->bytes).expected_s;
         add(&f, (c->expected_s - then_s) * c->times, "",
             said(&f, "all-reduce%s of which each device keeps a slice", over_axes(&f, c->axes)),
             "shard its result as its readers are: a reduce-scatter moves half");

@@ -271,6 +271,7 @@ sm_status sm_serve_new(const sm_serve_job *given, sm_serve **serve, sm_error *er
     s->job.software = &s->software;
     if (job->imbalance == 0) s->job.imbalance = s->job.software->expert_imbalance;
     s->job.eager |= s->job.software->eager_launches;
+    s->curves.peer_kernel = s->software.peer_kernel;
     serve_set_system(s, job->system);
     status = make_draft(job, s, err);
     sm_serve_set_calibration(s, NULL);

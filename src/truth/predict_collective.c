@@ -63,13 +63,16 @@ static double host_s(const sm_truth_row *row) {
 /* Inference engines replace the library's all-reduce by a kernel of their own where it is faster:
  * TensorRT-LLM's needs no barrier, vLLM's has one before and one after. */
 static double expected_s(const sm_truth_row *row, const sm_curve *curve, const sm_system *system,
-                         const sm_calibration *c, double bytes) {
-    double library = sm_curve_expected_s(curve, system, c, bytes) + host_s(row);
+                         const sm_calibration *c, double bytes, double library) {
     if (operation_of(&row->of.collective)->expert)
         return expert_exchange_s(curve, system, c, bytes);
-    if (!truth_by(row, "custom")) return library;
-    return fmin(library,
-                sm_peer_kernel_s(curve, system, c, truth_in(row, "trtllm") ? 0 : 1, bytes));
+    double barriers = truth_in(row, "trtllm") ? 0 : 1, least = library;
+    for (int i = 0; i < curve->n && truth_by(row, "custom"); i++) {
+        const sm_algorithm *a = &curve->algorithm[i];
+        if (a->peer_kernel)
+            least = fmin(least, sm_line_at(sm_peer_timing(a, system, c, barriers).line, bytes));
+    }
+    return least;
 }
 
 static void predict(const sm_truth_row *row, const sm_system *system, const sm_group *group,
@@ -80,7 +83,7 @@ static void predict(const sm_truth_row *row, const sm_system *system, const sm_g
     without_reduction(row, &curve);
     sm_collective_cost cost = sm_curve_cost(&curve, system, c, bytes);
     out->lower_s = cost.lower_s;
-    out->expected_s = expected_s(row, &curve, system, c, bytes);
+    out->expected_s = expected_s(row, &curve, system, c, bytes, cost.expected_s + host_s(row));
     out->upper_s = o->expert ? out->expected_s : cost.upper_s + host_s(row);
 }
 

@@ -197,7 +197,7 @@ static sm_status price(resharding *c, const sm_calibration *calibration, sm_aren
     sm_group group = sm_group_join(&c->m.placement, axes_before(c));
     sm_curve curve = sm_collective_curve(&c->m.system, SM_ALL_GATHER, &group, 1);
     c->full_s =
-        group.size > 1 ? sm_curve_expected_s(&curve, &c->m.system, calibration, c->bytes) : 0;
+        group.size > 1 ? sm_curve_cost(&curve, &c->m.system, calibration, c->bytes).expected_s : 0;
     c->full_bytes = c->bytes;
     return SM_OK;
 }

@@ -270,7 +270,7 @@ static double fastest_link(const fitting *f) {
 }
 
 static double priced_collective_s(const fitting *f, const sm_calibration *c, int i) {
-    return sm_curve_expected_s(&f->curve[i], &f->system, c, f->q->found->collective[i].bytes);
+    return sm_curve_cost(&f->curve[i], &f->system, c, f->q->found->collective[i].bytes).expected_s;
 }
 
 static double network_model_s(const double *constant, int row, void *context) {

@@ -28,6 +28,7 @@
 #define SM_CHIP_COUNTS(X)                                                                          \
     X(cores, 1 << 20)                                                                              \
     X(matrix_units_per_core, 1 << 20)                                                              \
+    X(peer_chips, 1 << 20)                                                                         \
     X(chips_per_host, 1 << 20)
 
 #define SM_CHIP_TEXTS(X)                                                                           \
