@@ -265,6 +265,41 @@ static void what_is_looked_for_alone_is_found_among_all(void **state) {
     }
 }
 
+/* A step of this engine where all-reduces in a node are a library's (0), one kernel (1), or that
+ * with barriers (2). */
+static sm_step_price step_with(const char *system, const char *plan, double kernel, double batch) {
+    serve_case c;
+    sm_software software = *sm_software_of("vllm-2026");
+    sm_step_price p;
+    sm_error err = {0};
+    serve_case_fill(&c, "llama-3-70b", system);
+    software.peer_kernel = kernel;
+    c.job.software = &software;
+    sm_serve *serve = serve_case_new(&c);
+    const sm_step_batch b = {.groups = 1, .group = {{batch, 1, 1000}}, .sampled = batch};
+    const sm_plan at = serve_plan(plan);
+    if (sm_serve_step(serve, &at, &b, &p, &err) != SM_OK) fail_msg("%s", err.sentence);
+    sm_serve_free(serve);
+    return p;
+}
+
+/* What an engine adds up by a kernel of its own starts earlier than a library does; over switches
+ * between nodes, on a torus and on one chip there is none. The bound knows of neither. */
+static void a_kernel_of_the_engine_adds_up(void **state) {
+    const char *const without[][2] = {{"h100-sxm:2x8", "tensor=16"}, {"tpu-v5e:4x4", "tensor=16"}};
+    for (double batch = 1; batch <= 64; batch *= 8) {
+        sm_step_price library = step_with("h100-sxm:8", "tensor=8", 0, batch);
+        sm_step_price kernel = step_with("h100-sxm:8", "tensor=8", 1, batch);
+        sm_step_price barriers = step_with("h100-sxm:8", "tensor=8", 2, batch);
+        assert_true(kernel.expected_s < barriers.expected_s);
+        assert_true(barriers.expected_s < library.expected_s);
+        assert_float_equal(kernel.lower_s, library.lower_s, 0);
+        for (size_t i = 0; i < 2; i++)
+            assert_float_equal(step_with(without[i][0], without[i][1], 2, batch).expected_s,
+                               step_with(without[i][0], without[i][1], 0, batch).expected_s, 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kernel_of_the_engine_adds_up),
@@ -275,6 +310,7 @@ int main(void) {
         cmocka_unit_test(first_tokens_are_expected_below_their_upper_time),
         cmocka_unit_test(pools_fit_the_system),
         cmocka_unit_test(what_is_looked_for_alone_is_found_among_all),
+        cmocka_unit_test(a_kernel_of_the_engine_adds_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
