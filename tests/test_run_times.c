@@ -38,9 +38,11 @@ static double parts_apart(const seen *x) {
     return fabs(sum - parts) / parts;
 }
 
+/* What stages hand over is a row of ops, and counted as permutes. */
 static double bytes_apart(const seen *x) {
     double apart = 0;
     for (int k = 0; k < SM_COLLECTIVE_COUNT; k++) {
+        if (k == SM_PERMUTE && x->setup->stages > 1) continue;
         double sum = -x->last.bytes_counted[k];
         for (int i = 0; i < x->moves; i++)
             if (x->move[i].kind == k) sum += x->move[i].bytes;

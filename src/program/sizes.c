@@ -37,8 +37,9 @@ term part_gradient(const sm_program *b, int tensor) {
     return t;
 }
 
-/* A program of serving is of one query and one key: what has more has a number of its own. */
-static bool grows(const sm_program *b, int dim) { return b->serving && b->dim[dim].size == 1; }
+/* A program of serving is of one query and one key, or a part of one where several are made one:
+ * what has more has a number of its own. */
+static bool grows(const sm_program *b, int dim) { return b->serving && b->dim[dim].size <= 1; }
 
 /* What a size grows with. Training has queries and keys in its sizes. */
 static void grow(const sm_program *b, sm_size *s, sm_dimensions dims) {
