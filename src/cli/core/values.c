@@ -433,19 +433,20 @@ static sm_status read_source(const cli_call *call, const cli_model_values *given
     const bool sees = given->pictures > 0;
     const int64_t *asked = sees ? &given->pictures : &given->source;
     const char *seeing = sm_architecture_word(model->architecture, "seeing");
-    double source = 0, rows = 0;
+    double source = 0, rows = 0, seen = 0;
     sm_architecture_number(model->architecture, "seen_rows", &rows);
+    sm_architecture_number(model->architecture, "seen", &seen);
     if (sees && given->source > 0)
         return cli_refuse(call, &given->source, err,
                           "a model that sees pictures reads no text before it writes");
-    if (sees && seeing && !given->as) {
+    if (sees && !seeing && seen == 0)
+        return cli_refuse(call, asked, err, "%s sees no pictures", model->name);
+    if (!sees && (!sm_architecture_number(model->architecture, "source", &source) ||
+                  !(source > 0) || rows > 0))
+        return cli_refuse(call, asked, err, "%s has no encoder that reads a text", model->name);
+    if (sees && seen == 0) {
         sm_status status = sm_model_parse(library, seeing, config, call->arena, model, err);
         if (status) return status;
-    } else if (sees && !(given->as && rows > 0)) {
-        return cli_refuse(call, asked, err, "%s sees no pictures", model->name);
-    } else if (!sees && (!sm_architecture_number(model->architecture, "source", &source) ||
-                         !(source > 0) || rows > 0)) {
-        return cli_refuse(call, asked, err, "%s has no encoder that reads a text", model->name);
     }
     sm_model *unpadded = sm_arena_alloc(call->arena, sizeof *unpadded);
     if (!unpadded) return sm_fail_memory(err);
