@@ -1,7 +1,6 @@
 /* answer_model: the parameters, FLOPs and KV cache of an architecture. */
 #include "question.h"
 #include "scalemodel/io.h"
-#include <math.h>
 
 enum { USUAL_SEQ = 4096 };
 

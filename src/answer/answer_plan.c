@@ -1,6 +1,5 @@
 /* answer_plan: what the text of a plan means, key by key, from the table of keys (plan.h). */
 #include "question.h"
-#include <math.h>
 
 enum { VALUE_ROOM = 256, REASON_ROOM = 256 };
 

@@ -1,6 +1,5 @@
 /* compared: what several systems, or engines, answer to one question, side by side. */
 #include "question.h"
-#include <math.h>
 
 double sm_rated_energy_j(const sm_chip *chip, double chip_seconds) {
     double watts = chip->tdp_w.value;

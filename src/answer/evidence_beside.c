@@ -1,7 +1,6 @@
 /* evidence_beside: the nearest measured rows beside an answer: how many, of what, how far off their
  * predictions were, and what sets the question apart from them. */
 #include "question.h"
-#include <math.h>
 #include <string.h>
 
 static bool is_shipped(const sm_calibration *c) {

@@ -4,7 +4,6 @@
 #include "serve_asked.h"
 #include "train_asked.h"
 #include <ctype.h>
-#include <string.h>
 
 enum { MOST_HEADS = 8 };
 

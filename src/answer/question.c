@@ -1,6 +1,5 @@
 /* What answers share. */
 #include "question.h"
-#include <math.h>
 #include <string.h>
 
 void sm_bound_note(sm_report *r, const sm_calibration *c, const char *what, double lower_s,

@@ -3,6 +3,8 @@
 #include "scalemodel/answer.h"
 #include "scalemodel/evidence.h"
 
+#include <math.h>
+
 /* Where `what` is expected below its lower bound the constants are at fault: a sentence says so. */
 void sm_bound_note(sm_report *r, const sm_calibration *c, const char *what, double lower_s,
                    double expected_s);

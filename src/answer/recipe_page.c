@@ -2,7 +2,6 @@
  * emitted. */
 #include "runners.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "scalemodel/io.h"

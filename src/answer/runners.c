@@ -1,8 +1,6 @@
 /* runners: the frameworks that can run a plan, and the constants that theirs have. */
 #include "runners.h"
-#include "scalemodel/codebase.h"
 
-#include <math.h>
 #include <string.h>
 
 /* The plans of a framework, in what is asked for. */

@@ -3,7 +3,6 @@
  * In a transposition over two axes of n chips all but one in n leave their row, and n/4 of them
  * pass each link in the middle of a line, where a shift by one has one message on a link. */
 #include "group_links.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

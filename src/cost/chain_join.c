@@ -4,9 +4,6 @@
  * product. */
 #include "chain_parts.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { MOST_ASSIGNMENTS = 1024 };
 
 typedef struct join {

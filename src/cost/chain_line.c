@@ -2,9 +2,6 @@
  * to make it follows from the best ways to make the parts, sharding by sharding. */
 #include "chain_parts.h"
 
-#include <math.h>
-#include <string.h>
-
 /* With more operands than this only arrays that share an index are multiplied, unless there are
  * none: an outer product of two large arrays is never the way (opt_einsum's rule). */
 enum { MOST_OUTER = 4 };

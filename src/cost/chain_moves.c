@@ -3,9 +3,6 @@
  */
 #include "chain_parts.h"
 
-#include <math.h>
-#include <string.h>
-
 /* ---- codes ---- */
 
 static const chain_code power[SM_MAX_AXES + 1] = {1,      10,      100,      1000,     10000,

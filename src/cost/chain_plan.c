@@ -1,9 +1,6 @@
 /* A plan from tables: the steps, each lowered and priced as one einsum; and the sums over them. */
 #include "chain_parts.h"
 
-#include <math.h>
-#include <string.h>
-
 /* ---- one step ---- */
 
 static sm_lowering_input input_of(const sm_chain_input *in, const sm_chain_step *step) {

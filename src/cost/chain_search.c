@@ -3,9 +3,7 @@
  * state to every sharding of its result. */
 #include "chain_parts.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_STATES = 2048 }; /* the cheapest are kept */
 

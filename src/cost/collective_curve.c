@@ -1,6 +1,5 @@
 /* The curve of a collective: its algorithms as lines over bytes, and what they cost at one size. */
 #include "group_links.h"
-#include <math.h>
 
 static void add_lines(sm_curve *curve, const sm_group_links *links, double ragged,
                       const sm_permute_load *load) {

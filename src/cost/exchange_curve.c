@@ -6,7 +6,6 @@
  * GPUs). */
 #include "group_links.h"
 #include <assert.h>
-#include <math.h>
 
 /* Messages over the busiest link of one part when every member sends one to every other by the
  * shortest way. Ring: n^2/8 (the message to the opposite member of an even ring goes half each

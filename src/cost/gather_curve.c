@@ -16,7 +16,6 @@
  * a child of a scale-out level carries V(1-1/M) for each group that shares it, M: children of this
  * level that hold members of the group, in the whole system. */
 #include "group_links.h"
-#include <math.h>
 
 /* Seconds per byte of V of the best mixture of orders over the torus parts. */
 static double mixed_orders(const sm_group_links *links) {

@@ -3,6 +3,8 @@
 #pragma once
 #include "scalemodel/cost.h"
 
+#include <math.h>
+
 /* A part of a group on one torus dimension. The `stride` interleaved groups share its links, and a
  * message to the next member passes `stride` of them. */
 typedef struct sm_torus_part {

@@ -2,8 +2,6 @@
  * einsum. */
 #include "lowering_local.h"
 #include <assert.h>
-#include <math.h>
-#include <string.h>
 
 static double local_size(const sm_lowering_input *input, const sm_lowering *lowering, int index) {
     double ways = 1;

@@ -2,6 +2,9 @@
 #pragma once
 #include "scalemodel/lowering.h"
 
+#include <math.h>
+#include <string.h>
+
 /* The local einsum, or a chunk of it: index `cut` (-1: none) in `chunks` parts. */
 sm_op_cost lowering_local_cost(const sm_lowering_input *input, const sm_lowering *lowering,
                                double flops, double bytes, int cut, double chunks);

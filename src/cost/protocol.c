@@ -14,7 +14,6 @@
  * fit to 584 NCCL timings of A100, H100, H200, B200, B300, GB200 and GB300 nodes (aiconfigurator,
  * systems data, NCCL 2.27 and 2.29, 2 to 8 ranks, 512 B to 512 MiB): median error 5 %. */
 #include "group_links.h"
-#include <math.h>
 
 /* What a chip does in every step besides the hop, as a share of its start of a collective. */
 static const double HANDLING = 0.059;

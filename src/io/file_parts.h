@@ -4,6 +4,8 @@
 #pragma once
 #include "scalemodel/text.h"
 
+#include <string.h>
+
 typedef struct replacement replacement;
 /* A symbolic link is kept and its target replaced; devices and pipes are written in place. path
  * must outlive it. */

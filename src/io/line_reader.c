@@ -1,7 +1,5 @@
 #include "file_parts.h"
 
-#include <string.h>
-
 enum { FIRST_ROOM = 1 << 16 };
 
 static sm_status begin(line_reader *r, sm_status status, sm_error *err) {

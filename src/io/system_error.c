@@ -2,7 +2,6 @@
 #include "file_parts.h"
 
 #include <errno.h>
-#include <string.h>
 
 sm_status sm_fail_system(sm_error *err, const char *verb, const char *path, int reason) {
     char text[128] = "";

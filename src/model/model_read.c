@@ -2,7 +2,6 @@
  * it, worked out from the lines of its layers. */
 #include "stored.h"
 #include <assert.h>
-#include <math.h>
 
 /* What a kind of layer is, from its lines: heads and their sizes from the operands of attention,
  * widths and experts from the roles of the dimensions of weights, the cache from its arrays. */

@@ -1,6 +1,5 @@
 /* What stands after the operands of an instruction: ", key=value", in any order. Keys that change
  * neither cost nor place are passed over. */
-#include <string.h>
 
 #include "hlo_reader.h"
 

@@ -1,8 +1,6 @@
 /* Which devices communicate: {{0,1},{2,3}}, [2,4]<=[4,2]T(1,0), mesh['x'=2,'y'=4] {'y'}. */
 #include "hlo_reader.h"
 
-#include <string.h>
-
 /* What follows "{" of a list of lists, each of `size` numbers; 0: as many as the first has. */
 static bool lists(hlo_reader *r, int size, sm_module_groups *out) {
     hlo_list all = {0};

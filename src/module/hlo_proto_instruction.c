@@ -1,5 +1,4 @@
 /* Instructions, shapes and groups of devices of a protobuf. */
-#include <string.h>
 
 #include "hlo_proto.h"
 

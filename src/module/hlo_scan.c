@@ -1,7 +1,5 @@
 #include "hlo_reader.h"
 
-#include <string.h>
-
 bool hlo_fail(hlo_reader *r, sm_span span, const char *format, ...) {
     if (r->status) return false;
     va_list args;

@@ -1,8 +1,6 @@
 /* Shapes in texts: bf16[8,128]{1,0:T(8,128)(2,1)S(1)}, tuples in parentheses. */
 #include "hlo_reader.h"
 
-#include <string.h>
-
 static const sm_module_shape *shape_at(hlo_reader *r, int depth);
 
 static const struct {

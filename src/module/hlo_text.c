@@ -1,5 +1,4 @@
 /* The text of a module: a header line, tables of stack frames, computations. */
-#include <string.h>
 
 #include "hlo_proto.h"
 #include "mlir_reader.h"

@@ -1,6 +1,5 @@
 /* StableHLO: attributes of operations, pretty (dims = [0, 1]) and generic (<{dimension = 0 :
  * i64}>). Keys that change neither cost nor place are passed over. */
-#include <string.h>
 
 #include "mlir_reader.h"
 

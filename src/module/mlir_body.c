@@ -1,6 +1,5 @@
 /* StableHLO: computations as they are made: instructions, their names, what regions read of those
  * around them. */
-#include <string.h>
 
 #include "mlir_reader.h"
 

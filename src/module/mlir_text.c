@@ -1,7 +1,6 @@
 /* StableHLO: the text of a module, its functions and operations. */
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "mlir_reader.h"
 

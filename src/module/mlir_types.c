@@ -1,6 +1,5 @@
 /* StableHLO: types of arrays, shardings of Shardy (sdy), locations of the source. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "mlir_reader.h"
 

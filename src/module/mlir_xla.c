@@ -1,7 +1,6 @@
 /* StableHLO: shardings in XLA's own form, mhlo.sharding = "{devices=[4,1,2]<=[2,4]T(1,0)
  * last_tile_dim_replicate}". No mesh is written down: it is the one on which each dimension of all
  * of them is a list of axes. */
-#include <string.h>
 
 #include "mlir_reader.h"
 

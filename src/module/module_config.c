@@ -9,8 +9,6 @@
  *   Mosaic     "cost_estimate": {"flops": 123, "transcendentals": 4, "bytes_accessed": 56} */
 #include "module_parts.h"
 
-#include <string.h>
-
 const char *module_word_after(const char *at, const char *end, const char *word) {
     size_t n = strlen(word);
     for (; (size_t)(end - at) >= n; at++) {

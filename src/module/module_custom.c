@@ -1,7 +1,6 @@
 /* The work of custom calls whose kernels are known: products of cuBLAS and hipBLASLt, convolutions
  * and fused attention of cuDNN, Mosaic kernels that estimate themselves. */
 #include <math.h>
-#include <string.h>
 
 #include "module_parts.h"
 

@@ -1,7 +1,5 @@
 #include "module_parts.h"
 
-#include <string.h>
-
 static module_name *slot_of(const module_names *names, const char *text, size_t length) {
     for (size_t i = (size_t)sm_hash_bytes(text, length);; i++) {
         module_name *entry = &names->entry[i & (names->room - 1)];

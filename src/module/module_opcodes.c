@@ -1,7 +1,5 @@
 #include "module_parts.h"
 
-#include <string.h>
-
 static const struct {
     const char *name;
     size_t length;

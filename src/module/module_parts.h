@@ -4,6 +4,8 @@
 #pragma once
 #include "scalemodel/module.h"
 
+#include <string.h>
+
 typedef enum module_table {
     MODULE_FILES,
     MODULE_FUNCTIONS,

@@ -1,6 +1,5 @@
 /* Counts from lines: parameters by component, FLOPs. A count is a sum
  * over the lines and arrays of every kind, times how many pieces are of it. */
-#include <math.h>
 
 #include "made.h"
 #include "scalemodel/attention.h"

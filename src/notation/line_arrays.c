@@ -1,8 +1,6 @@
 /* Arrays of lines under way: which one a mention means, and what makes it a weight. */
 #include "line_draft.h"
 
-#include <math.h>
-
 /* ---- dimensions ---- */
 
 const value *line_binding(const line_maker *m, const char *label, const char *name) {

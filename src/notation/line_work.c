@@ -1,5 +1,4 @@
 /* What a line does: FLOPs of products and of vector operators. */
-#include <math.h>
 
 #include "made.h"
 #include "scalemodel/attention.h"

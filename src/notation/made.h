@@ -3,6 +3,8 @@
 #pragma once
 #include "frames.h"
 
+#include <math.h>
+
 enum {
     MADE_MOST_LAYERS = 2048,
     MADE_MOST_PIECES = 8192,

@@ -1,6 +1,5 @@
 /* A model worked out from its plan: how many layers, what each binds, and which are of one kind. */
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "made.h"

@@ -1,12 +1,10 @@
 /* A model as a program that reads back: each kind of piece as a text with everything decided and
  * every text that it calls put in place, and a family that puts them in their order. */
-#include "scalemodel/architecture.h"
 #include "sink.h"
 #include "tree.h"
 
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 enum { ROOM = 24 }; /* left in a line, for the values of attention and its attributes */
 enum { COLUMNS = 80, COMMENT_COLUMN = 44, MOST_SORTS = 52 };

@@ -1,5 +1,4 @@
 /* A plan as the shortest text that says what matters about it and reads back to the same. */
-#include <string.h>
 
 #include "plan_row.h"
 

@@ -1,7 +1,6 @@
 /* The keys of plans: one row each. */
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "plan_row.h"
 

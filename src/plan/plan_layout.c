@@ -1,6 +1,5 @@
 /* The layers of each chunk of a pipeline: "7.8*14.6". */
 #include <stdlib.h>
-#include <string.h>
 
 #include "plan_row.h"
 

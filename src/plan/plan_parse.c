@@ -1,5 +1,4 @@
 /* Plans as text: "fsdp=2048,tensor=4,seq=on". */
-#include <string.h>
 
 #include "plan_row.h"
 

@@ -2,6 +2,8 @@
 #pragma once
 #include "scalemodel/plan.h"
 
+#include <string.h>
+
 /* Whose programs a choice shards. */
 typedef enum sm_plan_phase { PLAN_TRAINS, PLAN_PREFILLS, PLAN_DECODES } sm_plan_phase;
 

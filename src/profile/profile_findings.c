@@ -1,7 +1,5 @@
 /* What would save time, each with the seconds it would save at most. A finding is about one thing
  * of the program; what many kernels share is added up. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "profile_made.h"
 

@@ -2,6 +2,10 @@
 #pragma once
 #include "scalemodel/profile.h"
 
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
 /* What runs when in one run of a computation: a kernel, a collective, or another computation so
  * often. */
 typedef struct profile_record {

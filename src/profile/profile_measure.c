@@ -1,6 +1,4 @@
 /* What ran, beside what it should take: instructions are the same by name. */
-#include <math.h>
-#include <stdlib.h>
 
 #include "profile_made.h"
 

@@ -1,7 +1,5 @@
 /* HBM of a device over the schedule: each array lives from the instruction that makes it to the
  * last one that reads it, itself or a view of it. */
-#include <math.h>
-#include <string.h>
 
 #include "profile_made.h"
 

@@ -1,7 +1,5 @@
 /* The mesh that a module's groups of devices lie on. Devices are the elements of the mesh, the last
  * axis fastest. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "profile_made.h"
 

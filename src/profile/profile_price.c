@@ -1,5 +1,4 @@
 /* What a kernel and a collective cost: rooflines and curves of cost.h. */
-#include <math.h>
 
 #include "profile_made.h"
 

@@ -1,8 +1,5 @@
 /* A trace against the chip that it ran on: rooflines of ops whose shapes are known, what would save
  * time. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "profile_made.h"
 

@@ -1,9 +1,6 @@
 /* The schedule of a module on a machine: kernels one after the other, collectives and copies that
  * were started beside them, each kind on a stream of its own. A loop is its body as often as it
  * runs; what one trip starts and another one awaits is taken to be there. */
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "profile_made.h"
 

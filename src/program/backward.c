@@ -6,7 +6,6 @@
 #include "program_parts.h"
 
 #include <assert.h>
-#include <string.h>
 
 /* Its number. */
 static int add_share(job *j, int tensor, const sm_axes *at, sm_axes unreduced) {

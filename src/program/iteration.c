@@ -1,6 +1,5 @@
 /* The iteration space of each op: which dimension each axis splits while it runs. No parallelism is
  * written anywhere else: what must move follows from here and from where arrays are stored. */
-#include "partition_parts.h"
 #include "program_parts.h"
 
 static sm_dimensions dims_of(const sm_program *b, const sm_op *op) {

@@ -2,8 +2,6 @@
  * of its arrays become collectives with symbolic sizes. */
 #include "partition_parts.h"
 
-#include <string.h>
-
 enum { NOMINAL = 1 << 12 };
 
 const sm_mesh *sm_program_mesh(void) {

@@ -3,8 +3,6 @@
 #include "partition_parts.h"
 #include "program_parts.h"
 
-#include <string.h>
-
 static sm_axes out_mask(const sm_program *b, const term *out, const int *at) {
     sm_dimensions dims = part_dims(b, out);
     sm_axes mask = 0;

@@ -3,6 +3,8 @@
 #pragma once
 #include "scalemodel/program.h"
 
+#include <string.h>
+
 struct sm_partition {
     sm_program program; /* what it was made from: names point into it */
     int works, comms, classes;

@@ -5,8 +5,6 @@
 #include "partition.h"
 #include "program_parts.h"
 
-#include <string.h>
-
 const char *const sm_recompute_names[SM_RECOMPUTE_COUNT] = {"none", "selective", "save-matmuls",
                                                             "save-alternate", "full"};
 

@@ -1,6 +1,5 @@
 /* Sizes as products of dimensions over the degrees of axes. */
 #include "partition_parts.h"
-#include <string.h>
 
 #include "program_parts.h"
 

@@ -12,6 +12,8 @@
 #pragma once
 #include "scalemodel/text.h"
 
+#include <string.h>
+
 typedef enum value_kind { VALUE_ABSENT, VALUE_NUMBER, VALUE_TEXT } value_kind;
 typedef struct expression_value {
     value_kind kind;

@@ -1,7 +1,6 @@
 /* Frameworks by name, and what is found in them. */
 #include "framework.h"
 
-#include <string.h>
 #include <strings.h>
 
 #include "framework_table.h"

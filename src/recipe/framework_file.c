@@ -1,5 +1,4 @@
 /* Reading data/frameworks/NAME.json: docs/frameworks.md tells what each field means. */
-#include <string.h>
 
 #include "framework.h"
 

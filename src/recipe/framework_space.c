@@ -1,6 +1,5 @@
 /* The plans that a framework can run, as a space for the search. Rules without a condition limit
  * keys everywhere; the others are asked once of each combination of the degrees that they name. */
-#include <string.h>
 
 #include "framework.h"
 

@@ -4,7 +4,6 @@
 #include "expression.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_LETTERS = 1 << 14 };
 

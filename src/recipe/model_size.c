@@ -1,5 +1,4 @@
 /* Sizes of a model as formulas call them. */
-#include <string.h>
 
 #include "framework.h"
 

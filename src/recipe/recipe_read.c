@@ -2,7 +2,6 @@
  * make quantities of the keys, in their order, the first that gives a value winning. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "framework.h"

@@ -1,7 +1,6 @@
 /* A plan as a framework's recipe: each key that has a formula for writing gets its value, with a
  * comment that says where it comes from; what the framework cannot express is listed. */
 #include <math.h>
-#include <string.h>
 
 #include "framework.h"
 #include "scalemodel/json.h"

@@ -1,5 +1,4 @@
 /* Lists of settings, and what a recipe is written in. */
-#include <string.h>
 
 #include "framework.h"
 

@@ -2,7 +2,6 @@
  * continued lines, comments, variables and what they expand to, $((arithmetic)). Commands are not
  * run and branches not followed: the last assignment holds. What only a shell could know (a
  * command's output, a variable nobody sets) is kept as unknown. */
-#include <string.h>
 
 #include "framework.h"
 

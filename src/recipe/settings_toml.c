@@ -1,6 +1,5 @@
 /* TOML 1.0 as configurations use it: tables, dotted keys, strings of the four kinds, numbers,
  * booleans, arrays over several lines, inline tables. Dates and numbers stay texts. */
-#include <string.h>
 
 #include "framework.h"
 

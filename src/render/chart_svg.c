@@ -2,10 +2,8 @@
  * A panel with a diagonal is a square, log-log over the same whole decades on both axes, so that
  * the diagonal is where a prediction equals its measurement. */
 #include "columns.h"
-#include "scalemodel/render.h"
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 extern const char svg_grey[], svg_pale[], svg_ink[];
 typedef struct svg_anchored {

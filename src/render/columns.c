@@ -1,10 +1,8 @@
 /* Text measured in terminal columns. */
 #include "columns.h"
-#include "scalemodel/render.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <string.h>
 
 /* Columns of the character at text, its bytes in *bytes, and whether it can be shown as it is. */
 static int measure(const char *text, size_t length, size_t *bytes, bool *shown) {

@@ -2,6 +2,9 @@
  * count and print as one '?'. */
 #pragma once
 #include "scalemodel/base.h"
+#include "scalemodel/render.h"
+
+#include <string.h>
 
 int sm_columns_of(const char *text, size_t length);
 void sm_print_text(FILE *out, const char *text, size_t length);

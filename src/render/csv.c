@@ -5,10 +5,8 @@
  * unless it is a number, and gets an apostrophe in front, which they do not show. */
 #include "columns.h"
 #include "scalemodel/json.h"
-#include "scalemodel/render.h"
 #include <ctype.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* "-1.5e-06", "+3.2 %", "-2 GB/s", "-": a number and its unit, or no number. */
 static bool is_number(const char *text) {

@@ -1,7 +1,5 @@
 /* A report as one file for a browser: its page as it stands in a terminal, and its chart below. */
 #include "columns.h"
-#include "scalemodel/render.h"
-#include <string.h>
 
 enum { PAGE_WIDTH = 110 };
 

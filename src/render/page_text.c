@@ -1,9 +1,7 @@
 /* A report as the page a person reads in a terminal. */
 #include "columns.h"
-#include "scalemodel/render.h"
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #define NARROWEST_PAGE 24
 

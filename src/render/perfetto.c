@@ -5,7 +5,6 @@
 
 #include "columns.h"
 #include "scalemodel/json.h"
-#include "scalemodel/render.h"
 
 typedef struct events {
     FILE *out;

@@ -2,7 +2,6 @@
  * from the curve of the collective over its axes ("How To Scale Your Model", chapter 3; Hockney's
  * latency + bytes / bandwidth, 1994, on each level of the network). */
 #include "serve_space.h"
-#include <string.h>
 
 double bytes_sent(const step *x, int index, const sm_comm *c, double bytes) {
     return bytes * role_scale(x->s, index, c->role, false) *

@@ -1,8 +1,6 @@
 /* The decoding sequences of a replica. When each ends and needs pages is kept against the number of
  * decode steps so far, which is the same for all: so k steps change none of it. */
 #include "simulation.h"
-#include <assert.h>
-#include <math.h>
 #include <string.h>
 
 /* Slots of sequences, and lists of them. */

@@ -15,8 +15,6 @@
 #include "load_steps.h"
 
 #include <assert.h>
-#include <math.h>
-#include <string.h>
 
 enum {
     OCTAVES = 42, /* 1 .. 2^42 tokens */

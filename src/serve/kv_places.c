@@ -2,7 +2,6 @@
  * how many. A node of the prefix cache is then one page; equal pages of two sequences become one as
  * soon as both are whole (Kwon et al., arXiv 2309.06180, section 4.3). */
 #include "simulation.h"
-#include <assert.h>
 
 static void give_place(void *context, int32_t place) {
     sim_replica *r = context;

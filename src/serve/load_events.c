@@ -3,7 +3,6 @@
  * each client of a closed loop, or some thousand that come at a rate, in the steps that `simulate`
  * has of the same plan. In a closed loop lengths are drawn as benchmark tools draw them; at a rate,
  * as `simulate` has them, all are alike. */
-#include <math.h>
 
 #include "load_steps.h"
 #include "scalemodel/search.h"

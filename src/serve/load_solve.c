@@ -2,7 +2,6 @@
  * n/output requests end and begin for each token, so that a request takes  R = t output / n of an
  * engine's time n = in flight x t output / (first + t output)            (Little's law) with first
  * = the wait and the prefill before the first token. */
-#include <math.h>
 
 #include "load_steps.h"
 

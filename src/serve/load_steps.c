@@ -2,7 +2,6 @@
  * decode a step takes D(n) and yields y tokens of each; the prefill of a request adds S(n) to the
  * steps. Each token of n sequences ends n / output requests, and as many begin: time per token   t
  * = D(n) / y + S(n) n / output                       (n of one engine) */
-#include <math.h>
 
 #include "load_steps.h"
 

@@ -5,8 +5,6 @@
  * with 2 for keys and values, under grouped-query attention ("How To Scale Your Model", inference
  * chapter); windows, latent attention and shared caches change the tokens or the widths. Each part
  * is divided by the axes that shard it. The largest batch is what the rest of the memory holds. */
-#include <math.h>
-#include <string.h>
 
 #include "serve_space.h"
 

@@ -1,6 +1,5 @@
 /* What one op of a piece takes on the fullest chip: matmuls see all tokens of the step, attention
  * each group of sequences by itself. */
-#include <math.h>
 
 #include "serve_space.h"
 

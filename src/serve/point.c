@@ -7,8 +7,6 @@
  *   1 + a + a^2 + .. + a^depth
  * tokens, a the rate of acceptance (Leviathan, Kalman, Matias, "Fast inference from transformers
  * via speculative decoding", 2023). */
-#include <math.h>
-#include <string.h>
 
 #include "load_steps.h"
 

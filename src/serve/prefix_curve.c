@@ -1,8 +1,6 @@
 /* A piece is up to PIECE pages of a run. All pieces of a prompt are used from its end to its
  * beginning, so that none is older than what follows it, as in the radix tree. */
 #include "prefix_curve.h"
-#include <assert.h>
-#include <math.h>
 #include <string.h>
 
 enum { PIECE = 8, FIRST_ROOM = 1 << 12, MOST_ROOM = 1 << 21 };

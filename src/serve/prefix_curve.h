@@ -6,6 +6,8 @@
 #include "radix.h"
 #include "scalemodel/simulate.h"
 
+#include <math.h>
+
 enum { SIM_CURVE_BINS = 8 * 50 }; /* eight an octave, of pages */
 typedef struct sim_curve {
     sm_numbers at; /* the latest use of a piece, by what it is and follows */

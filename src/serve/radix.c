@@ -7,7 +7,6 @@
  * memory; nothing that begins behind the hot pages of a node is hot. */
 #include "radix.h"
 
-#include <assert.h>
 #include <string.h>
 
 enum { ROOT = 0, NONE = -1, FIRST_NODES = 64, FIRST_BUCKETS = 128 };

@@ -5,6 +5,8 @@
 #pragma once
 #include "scalemodel/base.h"
 
+#include <assert.h>
+
 /* A prompt as runs: run i has label[i] and reaches up to page end[i] of the prompt. */
 typedef struct sim_run_list {
     int n;

@@ -2,7 +2,6 @@
  * the caller takes and times. */
 #include "scalemodel/scheduler.h"
 #include "simulation.h"
-#include <math.h>
 
 struct sm_scheduler {
     sm_simulation options;

@@ -1,7 +1,6 @@
 /* The one change that helps most: each candidate is priced, none is asserted. None makes a token
  * slower or dearer. Of several the best is the one with the largest product of what it saves in
  * time per token and in cost (chips where no price is known). */
-#include <string.h>
 
 #include "serve_space.h"
 

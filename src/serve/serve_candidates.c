@@ -5,10 +5,7 @@
 #include "load_steps.h"
 #include "serve_frontier.h"
 #include <assert.h>
-#include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Whether the degrees of a plan can serve a model on a system. */
 

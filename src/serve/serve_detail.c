@@ -1,7 +1,5 @@
 /* Everything a person may ask of one point: its collectives, where it turns, why, what would help.
  */
-#include <math.h>
-#include <string.h>
 
 #include "serve_space.h"
 

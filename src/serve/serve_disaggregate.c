@@ -4,8 +4,6 @@
  * ("How To Scale Your Model", inference chapter; Zhong et al., "DistServe", 2024). */
 #include "load_steps.h"
 #include "serve_frontier.h"
-#include <math.h>
-#include <string.h>
 
 /* How many replicas a traffic takes:   replicas = ceil(requests per second / (utilisation *
  * requests per second of one replica)). Utilisation is four fifths of what a replica does with as

@@ -1,7 +1,5 @@
 /* A job of serving and the partitioned programs it needs: built once, then only read. */
 #include <assert.h>
-#include <math.h>
-#include <string.h>
 
 #include "serve_space.h"
 

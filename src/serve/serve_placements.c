@@ -1,6 +1,5 @@
 /* The ways to lay out a plan: orders of axes and dimensions that differ, and what a collective
  * costs at least on any of them. */
-#include <string.h>
 
 #include "serve_space.h"
 

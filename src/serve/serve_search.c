@@ -1,8 +1,6 @@
 /* The frontier of a job, or the sentence that says why there is none. */
 #include "serve_frontier.h"
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The Pareto set of a search as it grows: a point stays when no other is at least as quick per
  * token and gives at least as many tokens per second and chip. What sums of floating point alone

@@ -8,6 +8,8 @@
 #include "partition.h"
 #include "scalemodel/load.h"
 
+#include <math.h>
+
 enum {
     MAX_PIECES = SM_MAX_LAYER_KINDS + SM_MAX_OUTSIDE, /* kinds, embedding and others, head */
     VARIANTS = 256,

@@ -4,8 +4,6 @@
 #include "simulation.h"
 #include "scalemodel/load.h"
 
-#include <assert.h>
-#include <math.h>
 #include <string.h>
 
 enum { MOST_REPLICAS = 4096, MOST_PAGE = 65536, MOST_BATCH = 1 << 20 };

@@ -2,8 +2,6 @@
  * leaves the replica idle. */
 #include "simulation.h"
 
-#include <math.h>
-
 const char *const sm_policy_names[SM_POLICY_COUNT] = {
 #define X(id, name, help) name,
     SM_POLICIES(X)

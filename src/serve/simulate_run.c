@@ -1,6 +1,5 @@
 /* Runs: so many steps of a replica, from their start to what they leave behind. */
 #include "simulation.h"
-#include <math.h>
 
 #define TOLERANCE 1e-7 /* of the middle of a piece against the line */
 

@@ -1,7 +1,5 @@
 /* What is counted while a simulation runs, and what it comes to. */
 #include "simulation.h"
-#include <assert.h>
-#include <math.h>
 #include <string.h>
 
 /* Percentiles from a histogram of logarithmic bins (as HdrHistogram has them). Bins are linear

@@ -3,8 +3,6 @@
 #include "software_table.h"
 
 #include <assert.h>
-#include <math.h>
-#include <string.h>
 
 static const sm_software *find(const char *name) {
     for (size_t i = 0; i < sm_software_table_count; i++) {

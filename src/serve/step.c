@@ -8,8 +8,6 @@
  * expected: the sum of all ops and of the exposed time of the collectives, under the calibration.
  * upper: nothing overlaps. */
 #include <assert.h>
-#include <math.h>
-#include <string.h>
 
 #include "serve_space.h"
 

@@ -1,7 +1,6 @@
 /* Every useful way to compute an einsum on a mesh: each axis assigned to each index or to none, and
  * where no output is asked for, each place that partial sums can be scattered to. */
 #include "reshard.h"
-#include "notation.h"
 
 enum { MAX_ASSIGNMENTS = 4096, MAX_VISITS = 4096, MAX_CHOICES = SM_MAX_INDICES + 2 };
 

@@ -1,7 +1,6 @@
 /* The axes that shard one dimension, after an underscore: "XY", or "{fsdp,tensor}" for long names.
  */
 #include "notation.h"
-#include <string.h>
 
 /* The axis whose name is the longest prefix of text; -1 when none is. */
 static int longest_prefix(const sm_mesh *mesh, const char *text, size_t length) {

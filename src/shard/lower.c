@@ -6,8 +6,6 @@
  * there or a partial sum. */
 #include "reshard.h"
 #include "notation.h"
-#include <math.h>
-#include <string.h>
 
 typedef struct job {
     const sm_einsum *einsum;

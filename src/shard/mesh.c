@@ -1,6 +1,5 @@
 /* Meshes: named axes with sizes, in the form X=4,Y=8@0.1, and sets of axes. */
 #include "notation.h"
-#include <string.h>
 
 enum { LARGEST_AXIS = 1 << 24, LARGEST_LEVEL = 63, MAX_LEVELS = 4 };
 static const double LARGEST_MESH = 2147483648.0;

@@ -10,7 +10,6 @@
  * equal literals untied in operands that share nothing, the meaning is open and names are asked
  * for. */
 #include "notation.h"
-#include <string.h>
 
 static const int64_t LARGEST_SIZE = 1000000000000000000; /* 1e18 */
 static const char *const DOTS[] = {"*", "\xC2\xB7", "\xE2\x8B\x85", "\xE2\x80\xA2"};

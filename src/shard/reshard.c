@@ -1,6 +1,5 @@
 /* Resharding as steps of a lowering: the route of least bytes, move by move. */
 #include "reshard.h"
-#include <math.h>
 #include <string.h>
 
 /* ---- where axes stand ---- */

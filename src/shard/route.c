@@ -20,7 +20,6 @@
  * Both are guided by a bound that holds for any way to move blocks: the chip that holds least of
  * what it must have in the end receives the rest. */
 #include "route_parts.h"
-#include <math.h>
 #include <string.h>
 
 enum { MOST_NODES = 1536, BUCKETS = 1024, NONE = -1 };

@@ -2,6 +2,8 @@
 #pragma once
 #include "scalemodel/shard.h"
 
+#include <math.h>
+
 /* An array between two layouts. Axes of one chip are replicated in both. */
 typedef struct sm_journey {
     int axes, rank;

@@ -1,7 +1,6 @@
 /* A first route: each axis goes where it belongs, the moves in the order that keeps blocks small;
  * where the axes that leave are not the minor ones, a permute comes first. */
 #include "route_parts.h"
-#include <math.h>
 
 /* Make an axis the minor one of a dimension; false where it may not cut it. */
 static bool append(const sm_journey *j, sm_layout *l, int axis, int dim) {

@@ -1,7 +1,6 @@
 /* Routes by their journeys, the latest in each few places. Where nothing is padded a route is the
  * same for all sizes that the same axes divide, and is found for one. */
 #include "route.h"
-#include <math.h>
 #include <string.h>
 
 enum { PLACES = 16384, TRIES = 8 };

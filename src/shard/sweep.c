@@ -4,7 +4,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <string.h>
 
 /* 2^53: whole numbers are exact up to here. */
 #define LARGEST INT64_C(9007199254740992)

@@ -2,6 +2,7 @@
 #pragma once
 #include <stddef.h>
 #include <string.h>
+#include <math.h>
 
 /* The row of this name; NULL: there is none, or no name. */
 static inline const void *named_row(const void *table, size_t n, size_t bytes, const char *name) {

@@ -1,7 +1,4 @@
 #include "sink.h"
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 sm_sink sm_sink_into(char *out, size_t size) {
     if (size > 0) out[0] = '\0';

@@ -3,6 +3,8 @@
 #pragma once
 #include "scalemodel/base.h"
 
+#include <string.h>
+
 typedef struct sm_sink {
     char *out;     /* 0-terminated after every put while size > 0 */
     size_t size;   /* of out, the terminating 0 included */

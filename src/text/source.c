@@ -2,7 +2,6 @@
 #include "scalemodel/text.h"
 #include "sink.h"
 #include <ctype.h>
-#include <string.h>
 
 #define EXCERPT_COLUMNS 72 /* of the line shown at most: with its cuts, 80 */
 #define COLUMNS_BEFORE 30  /* of them before the span when the line is long */

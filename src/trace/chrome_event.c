@@ -3,7 +3,6 @@
 #include "traces_format.h"
 
 #include <ctype.h>
-#include <math.h>
 #include <stdlib.h>
 
 /* Most words differ in their first letter. */

@@ -1,5 +1,4 @@
 /* Kernels by what launched them, collectives by what they send. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "breakdown_made.h"

@@ -1,6 +1,5 @@
 /* FLOPs and bytes of an op of PyTorch by the shapes of its inputs, as Kineto records them where
  * record_shapes is set: "Input Dims" [[8, 512], [512, 2048]] and "Input type". */
-#include <math.h>
 
 #include "breakdown_made.h"
 #include "traces_format.h"

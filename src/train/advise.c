@@ -1,6 +1,5 @@
 /* The one change that would help most: every candidate is priced, none is guessed. */
 #include <math.h>
-#include <string.h>
 
 #include "detail.h"
 

@@ -1,6 +1,4 @@
 /* What each leaf of the search may choose once the degrees are fixed. */
-#include <math.h>
-#include <string.h>
 
 #include "search_space.h"
 

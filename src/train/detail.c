@@ -1,7 +1,6 @@
 /* Everything a person may ask of one plan: where its axes sit and each collective it makes. */
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "detail.h"
 

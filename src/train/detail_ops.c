@@ -1,5 +1,4 @@
 /* The ops of a plan's busiest stage, each with its share of the price. */
-#include <string.h>
 
 #include "detail.h"
 

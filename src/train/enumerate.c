@@ -1,6 +1,4 @@
 /* Every way to split a number of chips into degrees, with a first bound for each. */
-#include <assert.h>
-#include <math.h>
 
 #include "search_space.h"
 

@@ -1,7 +1,4 @@
 /* One node of the search: its bound, and the best of its plans. */
-#include <assert.h>
-#include <math.h>
-#include <string.h>
 
 #include "search_space.h"
 

@@ -1,5 +1,4 @@
 /* Which layers each chunk of the pipeline holds. */
-#include <string.h>
 
 #include "space.h"
 

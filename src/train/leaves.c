@@ -4,9 +4,6 @@
  * Keeping what was gathered makes fewer collectives and takes more memory, and changes nothing
  * else: a plan that keeps less is never quicker than the same plan that keeps more. So what keeps
  * less is looked at only where something that keeps more did not fit. */
-#include <assert.h>
-#include <math.h>
-#include <string.h>
 
 #include "search_space.h"
 

@@ -1,5 +1,4 @@
 /* The collectives of a piece, priced on the placement of the plan. */
-#include <string.h>
 
 #include "space.h"
 

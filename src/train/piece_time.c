@@ -1,5 +1,4 @@
 /* Local work of a piece of the program: every op at its local size, priced by cost.h. */
-#include <string.h>
 
 #include "space.h"
 

@@ -1,5 +1,4 @@
 /* The pieces of a plan: from degrees to what each layer kind takes. */
-#include <string.h>
 
 #include "space.h"
 

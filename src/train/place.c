@@ -1,6 +1,5 @@
 /* Where the axes of a plan sit on the system, and what each of its collectives then costs. */
 #include <assert.h>
-#include <string.h>
 
 #include "space.h"
 

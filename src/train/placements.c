@@ -1,7 +1,6 @@
 /* Where the axes of a node can lie: every order of those that shard anything, and every order in
  * which the dimensions of a torus are filled. Orders that give the same groups are one placement.
  */
-#include <string.h>
 
 #include "search_space.h"
 

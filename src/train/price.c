@@ -7,7 +7,6 @@
  * x chips x peak), as in PaLM (arXiv 2204.02311, appendix B) and the book's chapter on training. */
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "detail.h"
 

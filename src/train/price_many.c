@@ -1,6 +1,5 @@
 /* Many plans at once: what those beside each other have in common is worked out once. */
 #include <math.h>
-#include <string.h>
 
 #include "space.h"
 

@@ -3,6 +3,9 @@
 #include "scalemodel/search.h"
 #include "space.h"
 
+#include <assert.h>
+#include <math.h>
+
 /* A bound is a sum of other terms than the price it bounds: so much of it may be rounding. */
 #define ROUNDING 1e-12
 

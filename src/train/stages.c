@@ -4,7 +4,6 @@
  *                   + activations of one microbatch x microbatches in flight (arXiv 2205.05198)
  *                   + gathered weights, workspaces and fragmentation. */
 #include <assert.h>
-#include <string.h>
 
 #include "space.h"
 

@@ -1,5 +1,4 @@
 /* The simulated step as slots in time. */
-#include <string.h>
 
 #include "space.h"
 

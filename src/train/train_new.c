@@ -1,7 +1,6 @@
 /* A job and the program variants it needs: built once, then only read. */
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "space.h"
 

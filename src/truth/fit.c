@@ -2,7 +2,6 @@
 #include "measured_format.h"
 #include "truth_parts.h"
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 
 typedef struct fit_row {

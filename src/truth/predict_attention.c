@@ -2,7 +2,6 @@
  * sm_attention_cost. */
 #include "measured_format.h"
 #include "truth_parts.h"
-#include <math.h>
 
 static const attention_phase *phase_of(const sm_attention_row *a) {
     return NAMED(measured_phases, a->phase);

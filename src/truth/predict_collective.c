@@ -2,7 +2,6 @@
  * software the row names. */
 #include "measured_format.h"
 #include "truth_parts.h"
-#include <math.h>
 
 /* What a benchmark's name for an operation means here. */
 static const measured_collective *operation_of(const sm_collective_row *row) {

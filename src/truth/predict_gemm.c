@@ -1,6 +1,5 @@
 /* What a measured matrix multiplication is predicted to take: one sm_matmul_cost with the bytes of
  * its number formats, and the kernels that its source timed with it. */
-#include <math.h>
 
 #include "measured_format.h"
 #include "truth_parts.h"

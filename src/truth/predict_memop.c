@@ -13,7 +13,6 @@
  * H100, A40 and MI210 (vidur, LLMCompass): median error 10 %, at a resolution of 1 us. */
 #include "measured_format.h"
 #include "truth_parts.h"
-#include <math.h>
 
 /* Cores of TPUs keep no cache of what passed. */
 static bool many_cores(const sm_chip *chip) { return chip->cores > 8 && chip->clock_hz.value > 0; }

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "row_model.h"
 #include "scalemodel/json.h"
 #include "scalemodel/page.h"
 #include "truth_parts.h"

@@ -1,7 +1,6 @@
 /* The model and the plan a training row ran: as it states it in the words of --plan, else what its
  * columns of degrees say. */
 #include <assert.h>
-#include <math.h>
 
 #include "measured_format.h"
 #include "truth_parts.h"

@@ -1,8 +1,7 @@
 /* answer_chip: the catalogue, or all that is known of one chip: peaks, memories, links, ridge
  * points and their sources. */
-#include "chip_facts.h"
 #include "question.h"
-#include <math.h>
+#include "chip_facts.h"
 #include <string.h>
 
 /* The constants that turn datasheet bounds of a chip into expected times, where

@@ -1,7 +1,6 @@
 /* chip_compare: chips side by side, fact by fact, with the ratio of each to the first. */
 #include "chip_facts.h"
 #include "question.h"
-#include <math.h>
 #include <string.h>
 
 typedef struct side_by_side {

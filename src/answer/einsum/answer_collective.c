@@ -3,7 +3,6 @@
 #include "scalemodel/answer_words.h"
 #include <assert.h>
 #include <ctype.h>
-#include <math.h>
 #include <string.h>
 
 /* What a collective moves: an array with sizes, or bytes, of which both may

@@ -2,7 +2,6 @@
  * price, and the best. */
 #include "lowering_rows.h"
 #include "question.h"
-#include <math.h>
 #include <string.h>
 
 enum { SHOWN = 8 };

@@ -8,7 +8,6 @@
 #include "question.h"
 #include "scalemodel/answer_words.h"
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 /* A question as read and solved. */

@@ -4,7 +4,6 @@
 #include "scalemodel/spmd.h"
 #include "train_asked.h"
 #include <assert.h>
-#include <string.h>
 
 enum { USUAL_TOP = 12 };
 

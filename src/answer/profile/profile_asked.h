@@ -4,6 +4,8 @@
 #include "scalemodel/answer_words.h"
 #include "scalemodel/profile.h"
 
+#include <string.h>
+
 typedef enum profile_kind {
     PROFILE_MATMUL,
     PROFILE_VECTOR,

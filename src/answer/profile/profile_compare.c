@@ -1,9 +1,7 @@
 /* Where two steps differ: each is cut into parts that add up to it, and the differences of parts of
  * one name therefore add up to the difference of the steps. */
 #include "profile_asked.h"
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 void profile_add_part(sm_report *r, profile_side *side, profile_part part) {
     profile_part *list =

@@ -1,5 +1,4 @@
 #include "profile_asked.h"
-#include <math.h>
 
 const char *profile_share(sm_report *r, double part, double whole) {
     return whole > 0 ? sm_show_percent(r, part / whole) : "-";

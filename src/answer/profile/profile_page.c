@@ -1,6 +1,4 @@
 #include "profile_asked.h"
-#include <math.h>
-#include <string.h>
 
 const char *profile_tail(sm_report *r, const char *text, size_t width) {
     size_t length = strlen(text);

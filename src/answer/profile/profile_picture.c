@@ -1,7 +1,6 @@
 /* The step as pictures: a timeline of what was measured, what is expected and what the rooflines
  * allow, each on tracks of its own; and the kernels below the roofline of the chip. */
 #include "profile_asked.h"
-#include <math.h>
 #include <stdlib.h>
 
 enum { MOST_SLICES = 200000, LANES = 3, WAYS = 3, ROOF = 64, SERIES = PROFILE_KINDS + 2 };

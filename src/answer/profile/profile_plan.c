@@ -6,8 +6,6 @@
  * calls them. Batched products that no weight accounts for are attention. A product that has the
  * FLOPs of several ops that follow each other is those ops in one (wq, wk and wv). */
 #include "profile_asked.h"
-#include <math.h>
-#include <string.h>
 
 enum { MOST_GROUPS = 128, MOST_JOINED = 4, NAMES = 48 };
 static const double SAME = 1e-4; /* FLOPs of two products that are one */

@@ -1,8 +1,6 @@
 /* Kernels and collectives by where they come from in the user's program. */
 #include "profile_asked.h"
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 const char *const profile_kind_names[PROFILE_KINDS] = {"matmul", "vector", "copy", "custom"};
 

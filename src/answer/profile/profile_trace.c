@@ -1,8 +1,6 @@
 /* The answer of `profile` to a trace without a module: steps, parts of a step, devices, kernels by
  * what launched them, collectives. */
 #include "profile_asked.h"
-#include <math.h>
-#include <string.h>
 
 static double seconds_of(const sm_trace_step *step) { return (double)step->end_ps * 1e-12; }
 

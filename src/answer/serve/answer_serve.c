@@ -1,7 +1,6 @@
 /* answer_serve: the frontier of latency, throughput and cost at which a model can be served, or one
  * point of it. */
 #include <assert.h>
-#include <math.h>
 
 #include "runners.h"
 #include "serve_asked.h"

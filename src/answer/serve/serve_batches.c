@@ -2,7 +2,6 @@
  * compute. */
 #include "serve_asked.h"
 #include <assert.h>
-#include <math.h>
 
 static void add_batch(double *batch, int *n, double value) {
     if (*n < SM_MAX_BATCHES && value >= 1.0 && (*n == 0 || value > batch[*n - 1]))

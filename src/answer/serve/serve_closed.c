@@ -4,7 +4,6 @@
  * loop, and the one of the most tokens per chip is taken: with so many in flight, that of the least
  * latency. */
 #include "serve_asked.h"
-#include <math.h>
 #include <string.h>
 
 enum { MOST_PLANS = 24 };

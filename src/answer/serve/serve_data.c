@@ -1,7 +1,6 @@
 /* serve_data: the answer about serving as data, field by field of the published contract. */
 #include "scalemodel/answer_words.h"
 #include "serve_asked.h"
-#include <math.h>
 
 sm_evidence_near sm_serve_evidence(const sm_serve_asked *q, const sm_serve_point *p,
                                    sm_evidence_asked *asked) {

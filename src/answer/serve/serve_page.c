@@ -1,6 +1,5 @@
 /* serve_page: the answer about serving as a page. */
 #include "serve_asked.h"
-#include <math.h>
 #include <ctype.h>
 #include <string.h>
 

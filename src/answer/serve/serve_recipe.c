@@ -1,6 +1,5 @@
 /* serve_recipe: engines in the answer about serving: the plans that they run, who runs the best
  * one, and the best point as a command. */
-#include <math.h>
 
 #include "runners.h"
 #include "serve_asked.h"

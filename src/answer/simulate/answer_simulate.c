@@ -1,7 +1,6 @@
 /* answer_simulate: requests through replicas of a serving engine. */
 #include "serve_asked.h"
 #include "scalemodel/io.h"
-#include <math.h>
 #include <string.h>
 
 typedef struct sm_simulate_asked {

@@ -1,7 +1,6 @@
 /* answer_mfu: a told MFU, FLOP/s, tokens/s or time of a step as seconds, and in the count of every
  * code base (codebase.h). */
 #include "question.h"
-#include <math.h>
 #include <string.h>
 
 enum { WORDS_ROOM = 160 };

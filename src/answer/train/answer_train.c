@@ -3,7 +3,6 @@
 #include "runners.h"
 #include "train_asked.h"
 #include <assert.h>
-#include <math.h>
 
 enum { USUAL_SEQ = 4096, USUAL_TOP = 3 };
 

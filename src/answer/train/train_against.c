@@ -3,7 +3,6 @@
  * lines add up to the difference of the steps. */
 #include "profile_asked.h"
 #include "train_asked.h"
-#include <math.h>
 
 enum { SHOWN_LINES = 9 };
 

@@ -4,6 +4,8 @@
 #include "question.h"
 #include "scalemodel/answer_words.h"
 
+#include <string.h>
+
 typedef struct sm_batch {
     double asked_tokens, sequences; /* sequences: on the system's chips */
     bool about;                     /* tokens are asked for that need not be met exactly */

@@ -2,8 +2,6 @@
  * "4Mi"), or sequences ("2048seqs"). */
 #include "train_asked.h"
 #include <ctype.h>
-#include <math.h>
-#include <string.h>
 
 /* Of the tokens asked for, a batch may have so much more or less. 2^20 is 4.9 % more than 1e6. */
 static const double NEARLY = 0.05;

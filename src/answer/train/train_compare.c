@@ -1,7 +1,6 @@
 /* train_compare: the same job on several systems, the best plan of each side by side; under limits
  * to the run's time and cost, the fewest chips of each kind that keep them. */
 #include "train_asked.h"
-#include <math.h>
 
 enum { MOST_CHIPS = 1 << 16, HOST_CHIPS = 8 };
 

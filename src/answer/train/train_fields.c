@@ -1,6 +1,5 @@
 /* train_fields: the answer about training as data, field by field of the published contract. */
 #include "train_asked.h"
-#include <math.h>
 
 static void put_parts(sm_report *r, sm_data *object, const sm_memory *m) {
     sm_put(r, object,

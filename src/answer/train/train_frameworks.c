@@ -2,7 +2,6 @@
  * answer keeps to the one whose step is surest to be short. */
 #include "train_asked.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #define FAR_BEHIND 4.0 /* a framework whose best plan takes so many times the best is not told */

@@ -2,7 +2,6 @@
  * done again and slow chips; where nobody tells how often chips fail, over what rates they may. */
 #include "scalemodel/goodput.h"
 #include "train_asked.h"
-#include <math.h>
 
 static const double HOUR = 3600.0, YEAR = 365.25 * 86400.0, GOAL = 0.9, RISK = 0.01;
 

@@ -1,8 +1,6 @@
 /* train_interval: where 8 of 10 measured steps are expected to lie, and which plans the prediction
  * cannot tell from the best one. */
 #include "train_asked.h"
-#include <math.h>
-#include <string.h>
 
 sm_evidence_near sm_train_evidence(const sm_train_asked *q, const sm_plan_shown *shown,
                                    double sequences, sm_evidence_asked *asked) {

@@ -2,10 +2,8 @@
  * table.
  */
 #include "train_asked.h"
-#include <math.h>
 #include <ctype.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { TOP_COLLECTIVES = 8 };
 

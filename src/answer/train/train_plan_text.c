@@ -1,7 +1,5 @@
 /* train_plan_text: plans as a question words them and as an answer does. */
 #include "train_asked.h"
-#include <math.h>
-#include <string.h>
 
 enum { ALL_DEGREES = (1 << SM_PLAN_DEGREES) - 1 };
 

@@ -10,9 +10,6 @@
 #include "serve_asked.h"
 #include "train_asked.h"
 
-#include <math.h>
-#include <string.h>
-
 enum { USUAL_SAMPLES = 8 };
 
 /* ---- models that score, and one that learns ---- */

@@ -2,8 +2,6 @@
  * they are stored, a function for each kind of piece, the pieces in their order. */
 #include "train_told.h"
 
-#include <string.h>
-
 enum { SMALL_SIZE = 256, SMALL_CHIPS = 8, SMALL_LAYERS = 2 };
 
 static sm_status put_weights(sm_told *e) {

@@ -5,8 +5,6 @@
  * has no row there is refused. */
 #include "train_told.h"
 
-#include <string.h>
-
 sm_status sm_told_refuse(const sm_told *e, const char *what) {
     const char *of = e->lines ? sm_textf(e->r, "text %s", e->lines->name) : "model";
     return sm_fail(e->err, SM_BAD_INPUT, "%s cannot be told of the %s: %s",

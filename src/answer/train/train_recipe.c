@@ -3,9 +3,6 @@
 #include "runners.h"
 #include "train_asked.h"
 
-#include <math.h>
-#include <string.h>
-
 /* ---- plans that a framework can run ---- */
 
 /* Types and kernels: no search chooses them. */

@@ -1,6 +1,5 @@
 /* train_sizes: the best plan on systems of many sizes, and the sizes that pay off. */
 #include "train_asked.h"
-#include <math.h>
 
 /* ---- searching ---- */
 

@@ -3,9 +3,6 @@
  * under its ops. */
 #include "train_asked.h"
 
-#include <math.h>
-#include <string.h>
-
 static const char *const letters[] = {"F", "B", "Bi", "Bw"};
 static const char *const categories[] = {"forward", "backward", "backward of inputs",
                                          "backward of weights"};

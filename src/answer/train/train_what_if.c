@@ -5,7 +5,6 @@
  * is answered with the best plan anew. The break-even is the least factor that makes the same plan
  * 10 % quicker, by bisection; some resources never do. */
 #include "train_asked.h"
-#include <math.h>
 
 static const double NUDGE = 1.1, GAIN = 0.9, MOST_FACTOR = 64.0;
 

@@ -1,8 +1,6 @@
 /* train_why: why the best plan has its degrees: twice or half of each, the rest best anew, and what
  * of the step grows, what bounds it then, or what it does not fit. */
 #include "train_asked.h"
-#include <math.h>
-#include <string.h>
 
 typedef struct part {
     const char *what;

@@ -2,7 +2,6 @@
 #include "validated.h"
 #include "chip_facts.h"
 #include "scalemodel/load.h"
-#include <math.h>
 #include <stdlib.h>
 
 typedef struct sm_fitting {

@@ -2,7 +2,6 @@
 #include "question.h"
 #include "scalemodel/answer_words.h"
 #include "scalemodel/load.h"
-#include <math.h>
 #include <string.h>
 
 enum { USUAL_TOP = 5, MOST_TOP = 50 };

@@ -4,8 +4,6 @@
 #include "validated.h"
 #include "scalemodel/profile.h"
 
-#include <math.h>
-
 typedef struct row_list {
     const char *chip, *source;
     sm_arena *arena;

@@ -1,7 +1,6 @@
 /* validate_layouts: where one source measured many layouts of one model on one machine, do we rank
  * them as they were measured, and what would trusting our best have cost? */
 #include "validated.h"
-#include <math.h>
 
 enum { LEAST_LAYOUTS = 8 };
 /* Two releases of one software differ by so much on one configuration, in the median. */

@@ -2,7 +2,6 @@
  * predicted peaks against those that were measured. */
 #include "validated.h"
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 
 static bool is_priced(const sm_validation *v, const sm_checked *c) {

@@ -2,7 +2,6 @@
 #include "validated.h"
 #include <assert.h>
 #include <ctype.h>
-#include <math.h>
 
 /* ---- which rows ---- */
 

@@ -1,6 +1,5 @@
 /* validate_rows: every row with its prediction, for machines. */
 #include "validated.h"
-#include <math.h>
 
 static double known(const sm_checked *c, double value) { return c->p.unknown ? NAN : value; }
 

@@ -1,7 +1,6 @@
 /* validate_worst: the rows that a person should look at: those measured below the bound, and those
  * that are predicted worst. */
 #include "validated.h"
-#include <math.h>
 #include <stdlib.h>
 
 enum { MOST_BELOW_SHOWN = 20 };

@@ -4,7 +4,6 @@
 #include "scalemodel/io.h"
 #include "scalemodel/render.h"
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { PAGE_WIDTH = 80 };

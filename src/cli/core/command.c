@@ -2,7 +2,6 @@
 #include "program.h"
 #include "scalemodel/json.h"
 #include "scalemodel/render.h"
-#include <string.h>
 
 struct sm_command {
     sm_arena *arena; /* the words, the call, and the report's facts */

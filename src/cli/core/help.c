@@ -3,7 +3,6 @@
 #include "options.h"
 #include "scalemodel/render.h"
 #include <math.h>
-#include <string.h>
 
 enum { HELP_COLUMN = 24, HELP_WIDTH = 80, HELP_ROOM = 512, NUMBER_ROOM = 32 };
 

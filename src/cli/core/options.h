@@ -7,6 +7,7 @@
 #include "scalemodel/command.h"
 #include "scalemodel/load.h"
 #include <pthread.h>
+#include <string.h>
 
 enum { CLI_MAX_LIST = 16, CLI_MAX_POSITIONALS = 64, CLI_MAX_OPTIONS = 64 };
 

@@ -2,7 +2,6 @@
  * into the exit code. */
 #include "program.h"
 #include <signal.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -3,7 +3,6 @@
 #include "scalemodel/io.h"
 
 #include <math.h>
-#include <string.h>
 
 /* Those that are shipped, of the memo where there is one. */
 static sm_status shipped(const cli_call *call, sm_frameworks **all, sm_error *err) {

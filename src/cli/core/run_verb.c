@@ -3,7 +3,6 @@
  * were there to build them with. */
 #include "program.h"
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { MOST_ARGUMENTS = 1024 };

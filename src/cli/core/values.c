@@ -3,8 +3,6 @@
 #include "scalemodel/io.h"
 #include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 /* 2^53: whole numbers are exact up to here. */
 #define LARGEST INT64_C(9007199254740992)

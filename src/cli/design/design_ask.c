@@ -2,7 +2,6 @@
 #include "design.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- which they are: the last axis varies fastest ---- */
 

@@ -2,9 +2,7 @@
 #include "design.h"
 #include "json_tree.h"
 #include "scalemodel/io.h"
-#include "program.h"
 #include <assert.h>
-#include <string.h>
 
 const char *const design_measure_names[DESIGN_MEASURES] = {"usd_per_hour", "watts"};
 

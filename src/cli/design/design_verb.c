@@ -1,5 +1,4 @@
 /* design: which machine to build or to buy: every machine of a study, what it does and takes. */
-#include "program.h"
 #include "design.h"
 
 typedef struct design_values {

@@ -1,6 +1,5 @@
 /* collective: the options of `collective`. */
 #include "program.h"
-#include <string.h>
 
 typedef struct collective_options {
     sm_collective_question question;

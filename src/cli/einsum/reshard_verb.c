@@ -1,7 +1,6 @@
 /* reshard: the options of `reshard`. */
 #include "scalemodel/io.h"
 #include "program.h"
-#include <string.h>
 
 typedef struct reshard_options {
     sm_reshard_question question;

@@ -1,7 +1,6 @@
 /* model: the options of `model`. */
 #include "scalemodel/io.h"
 #include "program.h"
-#include <string.h>
 
 /* The questions, what they point to, and what else is asked. A plan is asked for as of train and
  * serve. */

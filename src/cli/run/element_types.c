@@ -1,8 +1,6 @@
 /* element_types: fp32, fp64, whole numbers of 32 bits. */
 #include "execution.h"
 
-#include <math.h>
-
 const char *const element_words[ELEMENT_WORDS] = {"fp32", "fp64", "int"};
 
 sm_status element_type_read(const cli_call *call, const element_word *given, sm_einsum *einsum,

@@ -5,8 +5,6 @@
 
 #include <assert.h>
 #include <float.h>
-#include <math.h>
-#include <string.h>
 
 /* Seconds of the steps, and of all. */
 enum { TOTAL = SM_MAX_STEPS, TIMES = SM_MAX_STEPS + 1 };

@@ -2,7 +2,6 @@
 #include "measuring.h"
 #include "scalemodel/io.h"
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

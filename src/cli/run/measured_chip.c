@@ -5,7 +5,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 enum { TILE = 8 }; /* rows and columns that kernels of BLAS work on, where none is found */
 

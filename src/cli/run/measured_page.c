@@ -1,9 +1,7 @@
 /* measured_page: what was measured, its spread, and how well the constants tell it. */
 #include "measuring.h"
-#include "program.h"
 #include "scalemodel/io.h"
 #include <math.h>
-#include <string.h>
 
 /* The chip for --system, its constants for --calibration, the picture. */
 

@@ -4,8 +4,6 @@
 #include "measuring.h"
 
 #include <assert.h>
-#include <math.h>
-#include <string.h>
 
 #include "run_train.h"
 

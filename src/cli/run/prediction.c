@@ -3,8 +3,6 @@
 #include "scalemodel/io.h"
 
 #include <limits.h>
-#include <math.h>
-#include <string.h>
 #include <unistd.h>
 
 static const char placeholder[] = "cpu-host";

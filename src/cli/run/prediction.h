@@ -3,6 +3,8 @@
 #include "scalemodel/answer_words.h"
 #include "ranks.h"
 
+#include <math.h>
+
 /* What was run, as rows of a file of measurements that `validate` reads. */
 #define RECORD_PLACE(values, member) CLI_AT(values, "record", member)
 

@@ -2,8 +2,6 @@
  * predicted, time measured and predicted; one size or a range of them. */
 #include "execution.h"
 #include <assert.h>
-#include <math.h>
-#include <string.h>
 
 typedef struct exchange_job {
     const sm_mesh *mesh;

@@ -4,8 +4,6 @@
 #include "seen_pictures.h"
 #include "serving_model.h"
 #include <stdlib.h>
-#include <math.h>
-#include <string.h>
 
 enum { GENERATION_MOST_TOKENS = 1 << 20 }; /* of a prompt, and generated */
 

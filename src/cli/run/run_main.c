@@ -1,6 +1,5 @@
 /* main: the verbs that run on ranks. */
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "program.h"

@@ -2,8 +2,6 @@
  * and predicted, times measured and predicted; products of many operands and lines of products in
  * the order and the shardings that `matmul` finds. */
 #include <assert.h>
-#include <math.h>
-#include <string.h>
 
 #include "execution.h"
 

@@ -3,7 +3,6 @@
 #include "run_train.h"
 
 #include "json_tree.h"
-#include <string.h>
 
 static const char *const keys[] = {"prompt", "chosen", "rejected"};
 

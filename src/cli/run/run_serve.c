@@ -4,9 +4,7 @@
 #include "arrival_options.h"
 #include "serve_engine.h"
 #include "serving_model.h"
-#include <math.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <time.h>
 
 #define MOST_CACHE_BYTES 1073741824.0 /* of a cache whose size nobody gave */

@@ -1,11 +1,9 @@
 /* run sweep: the questions of a sweep on ranks. Rank 0 hands out rows, a few at a time, to whoever
  * has none, takes what they answer, and writes it in order; a thread of it asks, too. */
-#include <string.h>
 #include <time.h>
 
 #include "program.h"
 #include "ranks.h"
-#include "scalemodel/search.h"
 #include "sweep.h"
 
 typedef struct run_sweep_values {

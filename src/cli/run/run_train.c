@@ -1,8 +1,6 @@
 /* run train: a small Transformer trained on real ranks under a plan of the planner. */
 #include "run_train.h"
 
-#include <math.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 enum { SEQUENCES = 8 };

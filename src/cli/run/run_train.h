@@ -5,6 +5,8 @@
 #include "scalemodel/goodput.h"
 #include "train_checkpoint.h"
 
+#include <stdlib.h>
+
 /* Where the time of training steps went, from every rank, beside where the planner
  * sees it go. What is measured is the mean, over the steps but the first and over the ranks of one
  * stage: the one the price tells of. */

@@ -1,8 +1,6 @@
 /* serve_desk: a locked list, and counts that bound it. */
 #include "serve_engine.h"
 
-#include <string.h>
-
 sm_status serve_desk_begin(serve_desk *desk, int most_open, sm_error *err) {
     *desk = (serve_desk){.most_open = most_open};
     if (pthread_mutex_init(&desk->lock, NULL)) return sm_fail_memory(err);

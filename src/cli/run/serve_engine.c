@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 /* Of a step, from the first rank to all. So many bytes are always told, which hold the steps of a
  * dozen sequences; the rest of a larger one follows. */

@@ -7,6 +7,7 @@
 #include "scalemodel/scheduler.h"
 #include "seen_pictures.h"
 #include <pthread.h>
+#include <string.h>
 
 /* What clients and the engine hand each other: requests one way, their tokens the
  * other. The queue is bounded: who comes when it is full is told so. Every function may be called

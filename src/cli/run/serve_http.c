@@ -15,7 +15,6 @@
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <math.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <time.h>

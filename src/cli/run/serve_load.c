@@ -2,7 +2,6 @@
  * that an engine that holds its clients up is not spared their wait (coordinated omission). */
 #include "serve_engine.h"
 
-#include <string.h>
 #include <time.h>
 
 /* ---- lists of requests ---- */

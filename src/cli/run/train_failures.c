@@ -1,10 +1,7 @@
 #include "run_train.h"
 
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* "WHEN RANK FILE" */

@@ -2,9 +2,6 @@
 #include "program.h"
 #include "run_train.h"
 #include <assert.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* A run of training as a row of measurements: the model and the plan, so that the row is priced
  * again as it was. */

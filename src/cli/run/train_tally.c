@@ -2,9 +2,6 @@
 #include "run_train.h"
 
 #include <assert.h>
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- on each rank ---- */
 

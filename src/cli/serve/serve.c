@@ -1,7 +1,6 @@
 /* serve: the frontier of latency, throughput and cost at which a model can be served, or one point
  * of it. */
 #include "program.h"
-#include <string.h>
 
 /* The question, what it points to, and what else is asked. */
 typedef struct serving {

@@ -1,6 +1,5 @@
 /* arrival_options: poisson:50/s, a trace, a closed loop of clients. */
 #include "arrival_options.h"
-#include <string.h>
 
 static const char *const arrivals[] = {"poisson", "gamma", "uniform", "replay"};
 

@@ -1,7 +1,6 @@
 /* One question of a sweep: a command line of its verb, which that verb reads and answers. */
 #include "sweep.h"
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_WORDS = CLI_MAX_POSITIONALS + 2 * SWEEP_MOST_AXES + 8 };
 

@@ -5,7 +5,6 @@
 #include "scalemodel/io.h"
 #include "scalemodel/render.h"
 #include <errno.h>
-#include <string.h>
 #include <unistd.h>
 
 struct sweep_file {

@@ -2,7 +2,6 @@
 #include "sweep.h"
 #include "program.h"
 #include <ctype.h>
-#include <string.h>
 
 /* ---- values ---- */
 

@@ -2,7 +2,6 @@
 #include "sweep.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     MOST_ROWS = 100000,

@@ -1,7 +1,6 @@
 /* The questions of a sweep spread over threads, and their rows in order. A thread takes the next
  * row that nobody has; rows are handed on as soon as all before them are. */
 #include "sweep.h"
-#include <string.h>
 
 enum { AHEAD = 65536 }; /* rows that are kept until the slowest before them is there */
 

@@ -2,7 +2,6 @@
 #include "program.h"
 #include "sweep.h"
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum { MOST_SHOWN = 100000 };

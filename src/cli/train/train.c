@@ -1,9 +1,7 @@
 /* train: the best plans to train a model on a system, or the price of one plan. */
-#include "program.h"
 #include "scalemodel/io.h"
 #include "train_watch.h"
 #include <math.h>
-#include <string.h>
 
 /* The question, what it points to, and what else is asked. */
 typedef struct training {

@@ -1,7 +1,6 @@
 /* calibrate: constants of a chip and a software fitted to measured rows. */
 #include "scalemodel/io.h"
 #include "program.h"
-#include <string.h>
 
 typedef struct cli_calibrate_values {
     sm_calibrate_question question;

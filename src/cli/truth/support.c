@@ -1,6 +1,5 @@
 /* support: the options of `support`. */
 #include "program.h"
-#include <string.h>
 
 typedef struct support {
     sm_support_question question;

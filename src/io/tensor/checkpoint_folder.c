@@ -1,9 +1,6 @@
 /* Reading a checkpoint folder: its latest version, the indexes of that, the files they name; all of
  * them must belong together. */
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "safetensors_front.h"

@@ -2,7 +2,6 @@
  * not looked at, and may be elsewhere. */
 #include "json_tree.h"
 #include "safetensors_front.h"
-#include <string.h>
 
 /* {"NAME":{"dtype":"BF16","shape":[8,8],"data_offsets":[0,128]},...} */
 static void add_tensor(const json_value *tensor, sm_checkpoint_size *size) {

@@ -1,10 +1,7 @@
 /* Versions of a checkpoint: written beside each other, one of them named by `latest`. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,8 +1,6 @@
 /* Reading safetensors: the headers at once, the data when it is asked for. */
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>

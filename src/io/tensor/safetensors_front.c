@@ -5,9 +5,6 @@
  * "crc32": the checksum of each tensor, in order of the data, eight hexadecimal digits each. */
 #include "safetensors_front.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "json_tree.h"
 #include "scalemodel/json.h"
 #include "scalemodel/page.h"

@@ -2,6 +2,10 @@
 #pragma once
 #include "scalemodel/io.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
 enum { FRONT_PREFIX_BYTES = 8, FRONT_SINGLE_BYTES = 4 };
 
 size_t tensor_bytes(const sm_safetensor *t);

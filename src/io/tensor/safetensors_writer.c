@@ -1,5 +1,4 @@
 /* A safetensors file as a stream: a front without checksums, the data, then the front again. */
-#include <errno.h>
 #include <unistd.h>
 #include <zlib.h>
 

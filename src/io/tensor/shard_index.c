@@ -1,8 +1,6 @@
 /* An index of shards, as Hugging Face has it: {"metadata":{"total_size":..},"weight_map":{TENSOR:
  * FILE, ..}}. Ours says in its metadata, which others pass over, the steps made and the checksum of
  * each file's header ("headers"), so that files of two checkpoints are not taken for one. */
-#include <stdlib.h>
-#include <string.h>
 
 #include "safetensors_front.h"
 #include "json_tree.h"

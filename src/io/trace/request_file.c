@@ -3,7 +3,6 @@
 #include "request_row.h"
 #include "scalemodel/io.h"
 #include <math.h>
-#include <string.h>
 
 /* The row of the table for a name, NULL when it means nothing here. */
 static const request_name *request_name_of(const char *text, size_t length) {

@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* The rare forms: exponents, and more digits than a double holds. */
 static bool read_slowly(const char *text, size_t length, double *value) {

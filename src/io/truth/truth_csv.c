@@ -4,7 +4,6 @@
 #include "truth_form.h"
 
 #include <assert.h>
-#include <string.h>
 
 typedef struct csv_form {
     size_t at; /* where the next line begins */

@@ -3,7 +3,6 @@
 #include "truth_form.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 const truth_schema *truth_recognise(bool (*has)(const void *where, const char *key),
                                     const void *where) {

@@ -3,9 +3,7 @@
  * stands for both: what is kept are quantiles of what was measured. */
 #include "truth_form.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 SM_ORDER(by_time, sm_truth_row, SM_ASCENDING(measured_s) SM_ASCENDING(line))
 

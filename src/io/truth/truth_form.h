@@ -6,6 +6,8 @@
 #include "scalemodel/io.h"
 #include "scalemodel/page.h"
 
+#include <math.h>
+
 /* The columns and keys of the files of measured rows, one list per kind, and the row
  * under reading that they are laid into. Private to src/io; docs/truth-data.md is its manual. */
 /* What a value may be, and what stands for "not stated". */

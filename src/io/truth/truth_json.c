@@ -1,8 +1,6 @@
 /* Measured rows as JSON, one object a line. */
 #include "truth_form.h"
 
-#include <string.h>
-
 static sm_status fail_field(const truth_file *f, size_t field, const char *sentence) {
     return json_fail(json_nearest(f->form, f->schema->field[field].key), "%s", sentence);
 }

@@ -4,9 +4,7 @@
 
 #include <assert.h>
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_ROWS = 1000000 };
 

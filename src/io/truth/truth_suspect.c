@@ -1,7 +1,6 @@
 /* A measured row that reads well and cannot be right, or hardly: against the chip's datasheet,
  * where a unit wrong by 1000 shows, and against its own other figures. */
 #include "truth_form.h"
-#include <math.h>
 
 /* A rough count of what a measured row must do, good to a factor of two or three: enough to see
  * that a time is a thousand times off. The predictions of src/truth are the careful count. */

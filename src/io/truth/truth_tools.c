@@ -3,9 +3,6 @@
  * which plan served: --set does (truth_given). */
 #include "truth_form.h"
 
-#include <math.h>
-#include <string.h>
-
 const truth_tool *truth_tool_of(const json_value *object) {
     for (size_t i = 0; i < benchmarks_tools_count; i++) {
         int k = 0;

@@ -3,9 +3,7 @@
  * serving engine differ by more. Sorted by a text of those facts they lie side by side. */
 #include "truth_form.h"
 
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define CONTRADICTORY 2.0 /* times; honest sources differ by a fifth */
 

@@ -1,11 +1,8 @@
 /* Measured rows written as they are read: one JSON object a line, by the keys of the schema. */
-#include <math.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "scalemodel/json.h"
-#include "scalemodel/page.h"
 #include "truth_form.h"
 
 static void *place(truth_draft *draft, const truth_field *f) { return (char *)draft + f->offset; }

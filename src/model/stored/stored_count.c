@@ -3,7 +3,6 @@
  * quantised. */
 #include "stored.h"
 #include <ctype.h>
-#include <math.h>
 
 /* Names of modules in the lists of quantised checkpoints. The regular expressions are those that
  * occur there: . \. \d [..] (a|b) * + ? ^ $; another one matches nothing. */

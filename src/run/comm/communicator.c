@@ -1,7 +1,6 @@
 /* Communicators: every call is counted, and in debug mode compared over the group before it is
  * made, so that ranks that disagree get an error instead of a deadlock. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "scalemodel/run.h"

@@ -1,7 +1,6 @@
 /* Each block carries in front of it whose it is, how large and for what. */
 #include "memory_account.h"
 
-#include <assert.h>
 #include <string.h>
 
 typedef struct tag {

@@ -4,6 +4,7 @@
 #pragma once
 #include "scalemodel/run_train.h"
 #include <stdatomic.h>
+#include <assert.h>
 
 /* Parts as in sm_train_memory. Host memory is counted apart: it is in no total. */
 typedef struct memory_account {

@@ -1,7 +1,6 @@
 /* Ranks as threads of one process. A group shares one place where each rank shows its buffer; a
  * collective is: show, wait for all, copy or add from the others, wait for all. Sends and receives
  * meet in a list of the group. A rank that fails or ends early wakes all that wait for it. */
-#include <assert.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>

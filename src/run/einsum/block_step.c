@@ -1,7 +1,5 @@
 /* One step of a lowering on the block that a rank holds: slices, gathers, reductions, exchanges.
  * All of them are boxes of the block, whose places follow from the layouts before and after. */
-#include <assert.h>
-#include <string.h>
 
 #include "einsum_parts.h"
 #include "memory_account.h"

@@ -2,7 +2,6 @@
 #include "einsum_parts.h"
 
 #include <assert.h>
-#include <string.h>
 
 /* TILE elements are whole cache lines of both arrays, a tile of them lies within the first cache.
  */

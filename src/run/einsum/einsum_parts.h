@@ -2,6 +2,8 @@
 #pragma once
 #include "scalemodel/run.h"
 
+#include <string.h>
+
 /* Copying a box of a row-major array into a box of another. */
 typedef struct box_side {
     void *data;

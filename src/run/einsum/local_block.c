@@ -1,9 +1,6 @@
 /* The block of a sharded array that one rank holds. */
+
 #include "einsum_parts.h"
-
-#include <assert.h>
-#include <string.h>
-
 #include "memory_account.h"
 
 static sm_status make(sm_element element, int rank, const size_t *size, void *(*room)(size_t),

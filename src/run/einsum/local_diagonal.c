@@ -2,8 +2,6 @@
  * zeros along the rest of its rows. */
 #include "einsum_parts.h"
 
-#include <string.h>
-
 /* One dimension of the block: where it is of the whole array, and the dimension of the result that
  * it goes along with. */
 typedef struct side {

@@ -5,9 +5,7 @@
  * converted to panel by panel. */
 #include "einsum_parts.h"
 
-#include <assert.h>
 #include <cblas.h>
-#include <string.h>
 
 #include "memory_account.h"
 

@@ -6,9 +6,6 @@
  * transfer of one chunk runs beside the product of another. */
 #include "einsum_parts.h"
 
-#include <assert.h>
-#include <string.h>
-
 #include "memory_account.h"
 
 enum { MOST_LANES = 2, TAG = 11 };

@@ -1,6 +1,4 @@
 /* A lowering on real ranks: its steps one after the other. */
-#include <assert.h>
-#include <string.h>
 
 #include "einsum_parts.h"
 #include "memory_account.h"

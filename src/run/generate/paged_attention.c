@@ -4,7 +4,6 @@
  * other places of each page: the sums of their softmaxes are added first (8 bytes for each query
  * and head), then their shares of the result. */
 #include <cblas.h>
-#include <math.h>
 
 #include "train_parts.h"
 

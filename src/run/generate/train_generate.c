@@ -1,7 +1,5 @@
 /* Generating: tokens through the program of serving, forward, for several sequences at once. */
 #include "train_parts.h"
-#include <assert.h>
-#include <math.h>
 
 /* Programs and tasks of one size: of the layers and the embedding for so many rows, or of the head
  * for so many whose scores are wanted. */

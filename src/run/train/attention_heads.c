@@ -8,9 +8,7 @@
  * section 3) head h of n adds -m_h (i - j) to its scores. */
 #include "train_parts.h"
 
-#include <assert.h>
 #include <cblas.h>
-#include <math.h>
 #include <stdlib.h>
 
 enum { Q = ATTENTION_Q, KEYS = ATTENTION_KEYS, VALUES = ATTENTION_VALUES, OUT = ATTENTION_OUT };

@@ -1,9 +1,7 @@
 /* Rows of numbers. A sum in sixteen parts is four vector additions of SSE2 at a time, two of AVX or
  * one of AVX-512; the order is fixed, so that every plan adds alike. */
-#include "float_bits.h"
 #include "train_parts.h"
-
-#include <math.h>
+#include "float_bits.h"
 
 enum { PARTS = 16 };
 

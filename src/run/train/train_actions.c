@@ -1,6 +1,5 @@
 /* What the interpreter of a step calls on a rank: memory that is accounted, moves over
  * communicators, kernels, timed. */
-#include <assert.h>
 
 #include "train_parts.h"
 #include "einsum_parts.h"

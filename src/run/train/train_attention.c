@@ -1,7 +1,6 @@
 /* Causal attention where all keys are at hand: stored whole, or gathered. The backward pass
  * computes the probabilities again. */
 #include <cblas.h>
-#include <math.h>
 
 #include "train_parts.h"
 

@@ -1,8 +1,6 @@
 /* Bytes of a step on this rank: what the partition predicts and what the communicators counted. The
  * bytes of a collective are V, those of the whole array that its group gathers or reduces, as in
  * the book's chapter on sharded matrices. */
-#include <assert.h>
-#include <math.h>
 
 #include "train_parts.h"
 

@@ -4,8 +4,6 @@
 
 #include "train_parts.h"
 
-#include <assert.h>
-
 typedef struct cache {
     sm_local_block *block; /* [pages, places, ...] */
     size_t offset[SM_MAX_RANK];

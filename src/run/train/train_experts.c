@@ -5,7 +5,6 @@
  * where the router's choice is corrected (DeepSeek-V3, arXiv 2412.19437, eq. 16), of the best
  * groups where there are groups; their s, over their sum where shares are normed, times a constant.
  */
-#include <math.h>
 
 #include "train_parts.h"
 

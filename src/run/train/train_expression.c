@@ -4,8 +4,6 @@
  * its gradient is summed over them. Norms: Zhang and Sennrich (arXiv 1910.07467, eq. 4), Ba et al.
  * (arXiv 1607.06450, eq. 4); rotary positions: Su et al. (arXiv 2104.09864, eq. 34); GELU:
  * Hendrycks and Gimpel (arXiv 1606.08415, section 2). */
-#include <assert.h>
-#include <math.h>
 
 #include "train_parts.h"
 

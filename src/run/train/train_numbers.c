@@ -4,7 +4,6 @@
  * f is stretched: linear (Chen et al., arXiv 2306.15595), by parts of the spectrum (yarn, Peng et
  * al., arXiv 2309.00071, section 3.2; llama3, its smooth form) or by a factor of each pair
  * (longrope, Ding et al., arXiv 2402.13753). */
-#include <math.h>
 
 #include "train_parts.h"
 

@@ -3,8 +3,6 @@
  * (g - m), v += (1 - b2) (g^2 - v), w -= rate (m / (1 - b1^n)) / (sqrt(v / (1 - b2^n)) + epsilon).
  */
 #include "train_parts.h"
-#include <assert.h>
-#include <math.h>
 
 /* Moments of the optimizer as they are stored between steps: in single precision, rounded to bf16,
  * or in 8 bits a number, block by block of 256 (Dettmers et al. 2021, arXiv 2110.02861, section 2):

@@ -4,8 +4,6 @@
  * the first - that of the second). */
 #include "train_parts.h"
 
-#include <math.h>
-
 /* Of all pairs, one after the other, the one that a sequence is an answer of. */
 static size_t pair_number(const sm_trainer *t, size_t sequence) {
     return (size_t)t->step * (size_t)t->setup->sequences / 2 + train_sequence(t, sequence) / 2;

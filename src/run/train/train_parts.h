@@ -4,6 +4,7 @@
 #include "memory_account.h"
 
 #include <string.h>
+#include <math.h>
 
 /* What kernels do to rows of numbers, written so that compilers make vector operations of
  * it without being allowed to reorder sums themselves. */

@@ -1,5 +1,4 @@
 /* The programs of a training run and their tasks on its mesh. */
-#include <assert.h>
 
 #include "train_parts.h"
 

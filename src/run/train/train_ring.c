@@ -8,8 +8,6 @@
  * of a block begins at the next rank, gathers what each adds and ends at home. Of n blocks each
  * rank sends n-1, of the gradients too, as an all-gather and a reduce-scatter would. A block of
  * which no key may be seen is passed on all the same. */
-#include <assert.h>
-#include <math.h>
 
 #include "train_parts.h"
 #include "einsum_parts.h"

@@ -1,7 +1,6 @@
 /* Kernels that move rows: arrays stand one behind the other (append), rows are left out (pick), are
  * read in another shape (view), or their mean is taken. Each is linear: row h of an operand goes to
  * row g of the result, times a factor, and the gradient of g comes back the same way. */
-#include <math.h>
 
 #include "train_parts.h"
 

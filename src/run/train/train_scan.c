@@ -3,9 +3,7 @@
  * each sequence, zero before the first. Of Z chunks, backward in reverse through time, states are
  * kept at the beginnings of segments of about sqrt(Z), and the segment at hand is run again (Chen
  * et al., arXiv 1604.06174; Griewank and Walther, section 12.2). */
-#include <assert.h>
 #include <cblas.h>
-#include <math.h>
 
 #include "einsum_parts.h"
 #include "train_parts.h"

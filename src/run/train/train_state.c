@@ -2,7 +2,6 @@
  * arrays again on another mesh. */
 #include "einsum_parts.h"
 #include "train_parts.h"
-#include <assert.h>
 
 /* Weights that several stages of a pipeline hold: all of them under dualpipe, which keeps the model
  * twice, and a table that is tied where the pipeline parts those who read it. At the end of a step

@@ -2,8 +2,6 @@
  * rate follows a cosine (Loshchilov and Hutter, arXiv 1608.03983, eq. 5); a gradient whose norm
  * exceeds `clip` is scaled down to it (Pascanu et al., arXiv 1211.5063, algorithm 1). */
 #include "train_parts.h"
-#include <assert.h>
-#include <math.h>
 
 /* Cross-entropy over a sharded vocabulary. The loss of a token is log S - x[target] with S the sum
  * of exp(x) over the vocabulary; S is the array that the program calls loss: a sum in double

@@ -1,6 +1,5 @@
 /* Where the time of a step goes, op by op and collective by collective: seconds by a small key
  * while the step runs, folded over pieces when somebody asks. */
-#include <assert.h>
 
 #include "train_parts.h"
 

@@ -2,8 +2,6 @@
  * in the whole tensor, so that every plan starts from the same model. */
 #include "einsum_parts.h"
 #include "train_parts.h"
-#include <assert.h>
-#include <math.h>
 
 /* Blocks of the training runtime: sizes and places under a layout, moves, sums. */
 
