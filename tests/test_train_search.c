@@ -664,6 +664,7 @@ static void lose_patience(double fraction, double best, void *context) {
 static void what_is_left_gains_no_more_than_the_gap(void **state) {
     sm_rng rng = {drawn_from(32)};
     sm_error err = {0};
+    double looked_at = 0, all = 0;
     int stopped = 0;
     for (int i = 0; i < TIMES(20); i++) {
         random_job_fill(&r, &rng);
@@ -672,6 +673,12 @@ static void what_is_left_gains_no_more_than_the_gap(void **state) {
         sm_train *train = train_of(&r.job);
         search(train, &o, &brute);
         assert_true(brute.gap == 0);
+        o.first = true; /* one that fits is there where any is */
+        search_copied(train, &o, &exact, &err);
+        assert_int_equal(exact.n, brute.n > 0);
+        assert_true(exact.n == 0 || exact.found[0].price.fits);
+        looked_at += exact.evaluated, all += brute.evaluated;
+        o.first = false;
         o.stop = &p.stop, o.progress = lose_patience, o.context = &p;
         if (i % 7 == 6) o.seconds = 1e-9;
         search_copied(train, &o, &exact, &err);
@@ -683,7 +690,7 @@ static void what_is_left_gains_no_more_than_the_gap(void **state) {
         stopped += !exact.optimal;
         sm_train_free(train);
     }
-    assert_true(stopped > TIMES(6));
+    assert_true(stopped > TIMES(6) && looked_at < all);
 }
 
 static void a_chip_without_room_is_told_so(void **state) {

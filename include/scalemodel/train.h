@@ -206,6 +206,7 @@ typedef struct sm_search_options {
                                    NULL: all */
     double seconds;             /* stop after so many, and return the best so far; 0: never */
     double below;               /* only plans with less of the objective than this; 0: all */
+    bool first; /* stop at the first that fits: is there any? Of it optimal and gap say nothing */
 } sm_search_options;
 /* No key fixed, the three best plans by time, on all threads. */
 #define sm_search_defaults(options) sm_search_defaults_sized((options), sizeof *(options))

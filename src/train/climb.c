@@ -3,7 +3,6 @@
  *
  * From a sample of the nodes on, the neighbours of those that reach least are looked at, those that
  * have one prime factor moved from one degree to another, until these have no better neighbours. */
-#include <math.h>
 #include <stdlib.h>
 
 #include "search_space.h"
@@ -12,7 +11,7 @@ enum { SAMPLE = 48, LARGEST_FACTOR = 7 };
 
 /* However late it is, there is to be an answer: one node that reaches something. */
 static bool stopped(const plan_search *h) {
-    return h->n_near > 0 && sm_search_stopped(h->options->stop, h->until_s);
+    return h->n_near > 0 && (h->options->first || sm_search_stopped(h->options->stop, h->until_s));
 }
 
 static void look_at(plan_search *h, size_t number) {

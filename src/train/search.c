@@ -1,7 +1,5 @@
 /* The best plans: exact best-first search over degrees, every leaf of a node priced or ruled out by
  * a bound. */
-#include <assert.h>
-#include <math.h>
 
 #include "search_space.h"
 
@@ -36,6 +34,7 @@ const sm_search_effort *sm_search_result_effort(const sm_search_result *result) 
 
 double search_threshold(const plan_search *h) {
     const int top = h->options->top;
+    if (h->options->first && h->found) return -HUGE_VAL;
     double least = h->options->below > 0 ? h->options->below : HUGE_VAL;
     if (h->found == top) least = fmin(least, h->objective[top - 1]);
     /* What takes as long as a plan that is known is looked at too: it may be that plan. */
@@ -312,7 +311,7 @@ sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_
     /* All the chips first, then every smaller number that divides them: more chips never make the
      * best plan slower. */
     int chips = train->system.chips;
-    for (int idle = 1; !s && idle <= chips; idle++)
+    for (int idle = 1; !s && idle <= chips && !(own.first && h.found); idle++)
         if (chips % idle == 0) s = search_chips(&h, chips / idle, err);
     if (!s && own.objective == SM_OBJECTIVE_TIME) s = search_parts(&h, train, chips, err);
     gather_least_memory(&h);

@@ -33,14 +33,14 @@ typedef struct fitting {
 
 static sm_source text_of(const char *text) { return sm_source_of("plan", text); }
 
-/* The best plan under these fixed keys; found->plan is NULL where none fits. any: one that fits,
- * or none where that takes long to find. */
-static sm_status best_of(const fitting *f, sm_train *train, sm_objective objective, bool any,
+/* The best plan under these fixed keys, or the first that fits; found->plan is NULL where none
+ * does. */
+static sm_status best_of(const fitting *f, sm_train *train, sm_objective objective, bool first,
                          const sm_plan *fixed, sm_found *found, sm_error *err) {
     sm_search_options search = f->q->search;
     search.fixed = *fixed;
     search.objective = objective;
-    if (any) search.seconds = 1e-9; /* a search that is late ends with the first */
+    search.first = first;
     sm_status status = sm_train_best(f->q, train, search, found, NULL, err);
     return status <= SM_NEGATIVE || status == SM_BAD_INPUT ? SM_OK : status;
 }
@@ -70,8 +70,7 @@ static sm_status fits_on(const fitting *f, const sm_system *system, const sm_pla
     sm_status status = sm_train_new(&job, &train, err);
     if (status) return status;
     sm_train_with_software(f->q, train);
-    for (int any = 1; any >= 0 && !status && !found.plan; any--)
-        status = best_of(f, train, SM_OBJECTIVE_MEMORY, any, fixed, &found, err);
+    status = best_of(f, train, SM_OBJECTIVE_MEMORY, true, fixed, &found, err);
     sm_train_free(train);
     *fits = found.plan != NULL;
     return status;
@@ -182,7 +181,8 @@ sm_status sm_train_fit_find(sm_train_asked *q, sm_train *train, const sm_plan_sh
 
 /* ---- words ---- */
 
-static void too_much_line(sm_report *r, const sm_train_asked *q, const sm_fit_advice *fit) {
+void sm_train_fit_page(sm_report *r, const sm_train_asked *q, const sm_fit_advice *fit) {
+    if (!fit->asked || fit->least.total <= 0.0) return;
     const sm_memory *m = &fit->least;
     double margin = sm_train_margin(q), may = m->capacity * (1.0 - margin);
     const char *whose = fit->least_plan ? "The plan that needs least takes" : "It takes";
@@ -196,11 +196,6 @@ static void too_much_line(sm_report *r, const sm_train_asked *q, const sm_fit_ad
             margin > 0.0 ? sm_textf(r, ": %.3g %% stay free (--memory-margin)", 100.0 * margin)
                          : "");
     if (fit->least_plan) sm_report_text(r, "%s", fit->least_plan);
-}
-
-void sm_train_fit_page(sm_report *r, const sm_train_asked *q, const sm_fit_advice *fit) {
-    if (!fit->asked || fit->least.total <= 0.0) return;
-    too_much_line(r, q, fit);
     if (fit->change)
         sm_report_text(r, "%s: %s (%s of each chip, %s a step).",
                        fit->adapters ? "No one change makes it fit while all of it is trained; "
