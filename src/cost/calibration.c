@@ -47,3 +47,27 @@ size_t sm_calibration_count(void) { return sm_shipped_calibration_count; }
 const sm_calibration *sm_calibration_at(size_t i) {
     return i < sm_shipped_calibration_count ? &sm_shipped_calibrations[i] : NULL;
 }
+
+const sm_collective_line *sm_calibration_line(const sm_calibration *c, sm_collective op,
+                                              int ranks) {
+    for (int i = 0; i < c->lines; i++)
+        if (c->line[i].op == op && c->line[i].ranks == ranks) return &c->line[i];
+    return NULL;
+}
+
+size_t sm_calibration_softwares(const sm_chip *chip, const char **names, size_t room) {
+    size_t n = 0;
+    if (n < room) names[n++] = "default";
+    for (size_t i = 0; i < sm_calibration_count() && n < room; i++) {
+        const char *name = sm_calibration_at(i)->software;
+        bool known = !sm_calibration_for(chip, name);
+        for (size_t k = 0; k < n && !known; k++) known = strcmp(names[k], name) == 0;
+        if (!known) names[n++] = name;
+    }
+    return n;
+}
+
+const sm_calibration *sm_calibration_of_operations(const sm_chip *chip) {
+    const sm_calibration *kernels = sm_calibration_for(chip, "kernels");
+    return kernels ? kernels : sm_calibration_of(chip);
+}

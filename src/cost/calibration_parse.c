@@ -1,6 +1,5 @@
 /* The text of calibration files: [chip software] headings, "key = value" lines, text that goes on
  * in lines that begin with a blank, comments from "#". docs/calibration-file.md describes it. */
-#include "calibration_line.h"
 #include "calibration_table.h"
 #include <assert.h>
 #include <string.h>
@@ -165,6 +164,58 @@ static sm_status end_text(reader *r) {
     return SM_OK;
 }
 
+/* ---- measured collectives, "line.all-reduce.2 = 1.1e-4 3.8e-11" ----
+ * seconds = latency_s + bytes s_per_byte on groups of so many ranks, in place of the algorithms of
+ * collective_curve.c. On ranks of one memory a collective is what its library copies and adds
+ * there, of which no wire and no protocol tell. */
+
+static const char prefix[] = "line.";
+enum { PREFIX = sizeof prefix - 1, MOST_LINES = 128, MOST_RANKS = 1000000 };
+
+/* The collective and the ranks that a key names. */
+static sm_status read_key(const reader *r, sm_span key, sm_collective_line *line) {
+    const char *name = r->source->text + key.offset + PREFIX;
+    const char *dot = memchr(name, '.', key.length - PREFIX);
+    int64_t ranks = 0;
+    if (!dot || !sm_collective_parse(name, (size_t)(dot - name), &line->op))
+        return sm_fail_at(r->err, r->source, key,
+                          "expected line.COLLECTIVE.RANKS, as in line.all-reduce.2");
+    sm_span number = {(size_t)(dot + 1 - r->source->text),
+                      key.length - PREFIX - (size_t)(dot + 1 - name)};
+    sm_status status = sm_integer_parse(r->source, number, 2, MOST_RANKS, &ranks, r->err);
+    line->ranks = (int)ranks;
+    return status;
+}
+
+static sm_status read_measured(const reader *r, sm_span key, sm_span value) {
+    sm_calibration *c = &r->list[r->n - 1];
+    sm_collective_line line = {.ranks = 0};
+    sm_span rest = value, first = next_word(r->source, &rest);
+    sm_status status = read_key(r, key, &line);
+    if (status) return status;
+    rest = trim(r->source, rest);
+    if (rest.length == 0)
+        return sm_fail_at(r->err, r->source, value,
+                          "expected seconds of latency and seconds per byte, as in 2e-5 4e-11");
+    status = sm_quantity_parse(r->source, first, SM_Q_SECONDS, &line.line.latency_s, r->err);
+    if (!status)
+        status = sm_quantity_parse(r->source, rest, SM_Q_COUNT, &line.line.s_per_byte, r->err);
+    if (status) return status;
+    if (line.line.latency_s > 1.0 || line.line.s_per_byte > 1.0)
+        return sm_fail_at(r->err, r->source, value, "both lie from 0 to 1 s");
+    if (sm_calibration_line(c, line.op, line.ranks))
+        return sm_fail_at(r->err, r->source, key, "%s of %d ranks is given twice",
+                          sm_collective_name(line.op), line.ranks);
+    if (c->lines == MOST_LINES)
+        return sm_fail_at(r->err, r->source, key, "a calibration has at most %d lines", MOST_LINES);
+    sm_collective_line *more = sm_arena_array(r->arena, (size_t)c->lines + 1, sizeof *more);
+    if (!more) return sm_fail_memory(r->err);
+    if (c->lines) memcpy(more, c->line, (size_t)c->lines * sizeof *more);
+    more[c->lines++] = line;
+    c->line = more;
+    return SM_OK;
+}
+
 /* ---- lines ---- */
 
 static sm_span without_comment(const sm_source *source, sm_span value) {
@@ -195,12 +246,10 @@ static sm_status read_pair(reader *r, sm_span line) {
     sm_span name = trim(r->source, (sm_span){line.offset, (size_t)(equals - start)});
     sm_span value = {(size_t)(equals + 1 - text), line.length - (size_t)(equals + 1 - start)};
     const sm_words all = {keys, KEYS};
-    if (r->n > 0 && calibration_is_line(r->source, name)) {
+    if (r->n > 0 && name.length > PREFIX && memcmp(text + name.offset, prefix, PREFIX) == 0) {
         sm_status ended = end_text(r);
         r->fitted = false;
-        return ended ? ended
-                     : calibration_read_line(r->source, name, without_comment(r->source, value),
-                                             r->arena, &r->list[r->n - 1], r->err);
+        return ended ? ended : read_measured(r, name, without_comment(r->source, value));
     }
     int key = sm_words_find(all, r->source, name);
     if (key < 0)
