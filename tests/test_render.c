@@ -83,13 +83,10 @@ static void paragraphs_wrap(void **state) {
 
 static void tables_align(void **state) {
     sm_report *r = *state;
-    sm_align aligns[] = {SM_LEFT, SM_RIGHT, SM_LEFT};
-    sm_table *t =
-        sm_table_new(r->arena, "Chips", 3, (const char *[]){"chip", "size", "note"}, aligns);
-    sm_table_row(t, r->arena, (const char *[]){"tpu-v5p", "95.7 GB", "torus"});
-    sm_table_row(t, r->arena, (const char *[]){"日本", "8 GB", ""});
+    sm_table *t = sm_page_table(r, "Chips", "<chip|>size|<note");
     sm_report_text(r, "above");
-    sm_report_table(r, t);
+    sm_page_cells(r, t, (const char *[]){"tpu-v5p", "95.7 GB", "torus"});
+    sm_page_cells(r, t, (const char *[]){"日本", "8 GB", ""});
     expect(r, TEXT, 80,
            "above\n"
            "\n"
@@ -102,11 +99,9 @@ static void tables_align(void **state) {
 
 static void wide_tables_wrap_their_last_text_column(void **state) {
     sm_report *r = *state;
-    sm_align aligns[] = {SM_RIGHT, SM_LEFT, SM_RIGHT};
-    sm_table *t = sm_table_new(r->arena, NULL, 3, (const char *[]){"#", "plan", "time"}, aligns);
-    sm_table_row(t, r->arena, (const char *[]){"1", "fsdp=2048,tensor=4,pipeline=2", "2.19 s"});
-    sm_table_row(t, r->arena, (const char *[]){"2", "fsdp=8", "12.2 s"});
-    sm_report_table(r, t);
+    sm_table *t = sm_page_table(r, NULL, ">#|<plan|>time");
+    sm_page_cells(r, t, (const char *[]){"1", "fsdp=2048,tensor=4,pipeline=2", "2.19 s"});
+    sm_page_cells(r, t, (const char *[]){"2", "fsdp=8", "12.2 s"});
     expect(r, TEXT, 30,
            "#  plan                   time\n"
            "─  ───────────────────  ──────\n"
@@ -117,11 +112,8 @@ static void wide_tables_wrap_their_last_text_column(void **state) {
 
 static void heads_wrap_before_cells(void **state) {
     sm_report *r = *state;
-    sm_align aligns[] = {SM_LEFT, SM_RIGHT};
-    sm_table *t = sm_table_new(r->arena, NULL, 2,
-                               (const char *[]){"model name", "tokens per second"}, aligns);
-    sm_table_row(t, r->arena, (const char *[]){"llama-3.1-405b", "1234"});
-    sm_report_table(r, t);
+    sm_table *t = sm_page_table(r, NULL, "<model name|>tokens per second");
+    sm_page_cells(r, t, (const char *[]){"llama-3.1-405b", "1234"});
     expect(r, TEXT, 24,
            "model name        tokens\n"
            "                     per\n"
@@ -132,12 +124,9 @@ static void heads_wrap_before_cells(void **state) {
 
 static void tables_too_wide_become_records(void **state) {
     sm_report *r = *state;
-    sm_align aligns[] = {SM_LEFT, SM_RIGHT, SM_RIGHT};
-    sm_table *t =
-        sm_table_new(r->arena, NULL, 3, (const char *[]){"plan", "lower", "upper"}, aligns);
-    sm_table_row(t, r->arena, (const char *[]){"fsdp=2048", "1234567890 s", "1234567890 s"});
-    sm_table_row(t, r->arena, (const char *[]){"fsdp=4", "1 s", "2 s"});
-    sm_report_table(r, t);
+    sm_table *t = sm_page_table(r, NULL, "<plan|>lower|>upper");
+    sm_page_cells(r, t, (const char *[]){"fsdp=2048", "1234567890 s", "1234567890 s"});
+    sm_page_cells(r, t, (const char *[]){"fsdp=4", "1 s", "2 s"});
     expect(r, TEXT, 24,
            "plan   fsdp=2048\n"
            "lower  1234567890 s\n"
@@ -180,21 +169,19 @@ static void bars_take_any_numbers(void **state) {
     free(text);
 }
 
-static sm_why *step_time(sm_arena *arena) {
-    sm_why *step = sm_why_node(arena, "step time", "max(math, network)", 2.19, "s");
-    sm_why *math = sm_why_node(arena, "math", "FLOPs / speed", 2.19, "s");
-    sm_why_add(step, math);
-    sm_why_add(math, sm_why_leaf(arena, "FLOPs", 1.005e15, "FLOP", NULL));
-    sm_why_add(math, sm_why_leaf(arena, "speed", 459e12, "FLOP/s", "cloud.google.com/tpu"));
-    sm_why_add(step,
-               sm_why_leaf(arena, "network", 0.5, "s", "given by hand, in this long sentence"));
+static sm_why *step_time(sm_report *r) {
+    sm_why *step = sm_page_why(r, NULL, "step time", "max(math, network)", 2.19, "s");
+    sm_why *math = sm_page_why(r, step, "math", "FLOPs / speed", 2.19, "s");
+    sm_page_leaf(r, math, "FLOPs", 1.005e15, "FLOP", NULL);
+    sm_page_leaf(r, math, "speed", 459e12, "FLOP/s", "cloud.google.com/tpu");
+    sm_page_leaf(r, step, "network", 0.5, "s", "given by hand, in this long sentence");
     return step;
 }
 
 static void derivations_are_trees(void **state) {
     sm_report *r = *state;
     sm_report_text(r, "answer");
-    r->why = step_time(r->arena);
+    r->why = step_time(r);
     expect(r, TEXT, 48,
            "answer\n"
            "\n"
@@ -210,13 +197,9 @@ static void derivations_are_trees(void **state) {
 
 static void deep_derivations_end(void **state) {
     sm_report *r = *state;
-    sm_why *top = sm_why_node(r->arena, "level", "next", 0, "s"), *at = top;
-    for (int i = 1; i < 100000; i++) {
-        sm_why *below = sm_why_node(r->arena, "level", "next", i, "s");
-        sm_why_add(at, below);
-        at = below;
-    }
-    r->why = top;
+    r->why = sm_page_why(r, NULL, "level", "next", 0, "s");
+    sm_why *at = r->why;
+    for (int i = 1; i < 100000; i++) at = sm_page_why(r, at, "level", "next", i, "s");
     char *text = rendered(r, TEXT, 80);
     assert_true(widest_line(text) <= 80);
     assert_non_null(strstr(text, "└─ ...\n"));
@@ -227,9 +210,8 @@ static void hostile_text_is_made_harmless(void **state) {
     sm_report *r = *state;
     sm_report_heading(r, "evil \x1b[2J\xff heading");
     sm_report_text(r, "tab\there \xE2\x80\xAE");
-    sm_table *t = sm_table_new(r->arena, "\x07", 1, (const char *[]){"\x1b"}, NULL);
-    sm_table_row(t, r->arena, (const char *[]){"a\xC3\nb"});
-    sm_report_table(r, t);
+    sm_table *t = sm_page_table(r, "\x07", "<\x1b");
+    sm_page_cells(r, t, (const char *[]){"a\xC3\nb"});
     expect(r, TEXT, 80,
            "evil ?[2J? heading\n"
            "══════════════════\n"
@@ -265,28 +247,26 @@ static char *random_text(sm_arena *arena, sm_rng *rng) {
 }
 
 static void fill_at_random(sm_report *r, sm_rng *rng) {
-    const char *heads[8];
-    sm_align aligns[8];
+    const char *cells[8], *heads = "";
     size_t columns = 1 + (size_t)sm_rng_below(rng, 8);
     sm_report_heading(r, "%s", random_text(r->arena, rng));
     sm_report_text(r, "%s", random_text(r->arena, rng));
     for (size_t c = 0; c < columns; c++) {
-        heads[c] = random_text(r->arena, rng);
-        aligns[c] = sm_rng_below(rng, 2) ? SM_LEFT : SM_RIGHT;
+        const char *head = random_text(r->arena, rng);
+        heads =
+            sm_textf(r, "%s%s%s%s", heads, c ? "|" : "", sm_rng_below(rng, 2) ? "<" : ">", head);
     }
-    sm_table *t = sm_table_new(r->arena, random_text(r->arena, rng), columns, heads, aligns);
+    sm_table *t = sm_page_table(r, random_text(r->arena, rng), heads);
     for (int row = 0; row < 3; row++) {
-        for (size_t c = 0; c < columns; c++) heads[c] = random_text(r->arena, rng);
-        sm_table_row(t, r->arena, heads);
+        for (size_t c = 0; c < columns; c++) cells[c] = random_text(r->arena, rng);
+        sm_page_cells(r, t, cells);
     }
-    sm_report_table(r, t);
     sm_bar_part parts[] = {{random_text(r->arena, rng), sm_rng_unit(rng) * 2e9},
                            {random_text(r->arena, rng), sm_rng_unit(rng) * 1e9}};
     sm_report_bar(r, random_text(r->arena, rng), "B", sm_rng_unit(rng) * 4e9, 2, parts);
-    sm_why *why =
-        sm_why_node(r->arena, random_text(r->arena, rng), random_text(r->arena, rng), 1, "s");
-    sm_why_add(why, sm_why_leaf(r->arena, "leaf", 1, "B", random_text(r->arena, rng)));
-    r->why = why;
+    const char *label = random_text(r->arena, rng), *formula = random_text(r->arena, rng);
+    r->why = sm_page_why(r, NULL, label, formula, 1, "s");
+    sm_page_leaf(r, r->why, "leaf", 1, "B", random_text(r->arena, rng));
 }
 
 static void no_line_is_wider_than_the_page(void **state) {
@@ -418,11 +398,10 @@ static void json_nested_too_deep_is_refused(void **state) {
 
 static void csv_quotes_as_rfc_4180(void **state) {
     sm_report *r = *state;
-    sm_table *t = sm_table_new(r->arena, "x", 2, (const char *[]){"plan", "a \"b\""}, NULL);
-    sm_table_row(t, r->arena, (const char *[]){"fsdp=4,tensor=2", "two\nlines"});
     sm_report_text(r, "not in it");
-    sm_report_table(r, t);
-    sm_report_table(r, sm_table_new(r->arena, NULL, 1, (const char *[]){"only"}, NULL));
+    sm_page_cells(r, sm_page_table(r, "x", "<plan|<a \"b\""),
+                  (const char *[]){"fsdp=4,tensor=2", "two\nlines"});
+    sm_report_table(r, sm_page_table(r, NULL, "<only"));
     expect(r, CSV, 0,
            "plan,\"a \"\"b\"\"\"\r\n"
            "\"fsdp=4,tensor=2\",\"two\nlines\"\r\n"
@@ -433,12 +412,11 @@ static void csv_quotes_as_rfc_4180(void **state) {
 /* Numbers with a unit stay; what a spreadsheet would compute does not. */
 static void csv_has_no_formulas(void **state) {
     sm_report *r = *state;
-    sm_table *t = sm_table_new(r->arena, "x", 2, (const char *[]){"=a", "b"}, NULL);
-    sm_table_row(t, r->arena, (const char *[]){"-1.5e-06", "+3.2 %"});
-    sm_table_row(t, r->arena, (const char *[]){"-2 GB/s", "-"});
-    sm_table_row(t, r->arena, (const char *[]){"=1+1", "@SUM(A1)"});
-    sm_table_row(t, r->arena, (const char *[]){"-2+3+cmd|'/C calc'!A0", "+A1,2"});
-    sm_report_table(r, t);
+    sm_table *t = sm_page_table(r, "x", "<=a|<b");
+    sm_page_cells(r, t, (const char *[]){"-1.5e-06", "+3.2 %"});
+    sm_page_cells(r, t, (const char *[]){"-2 GB/s", "-"});
+    sm_page_cells(r, t, (const char *[]){"=1+1", "@SUM(A1)"});
+    sm_page_cells(r, t, (const char *[]){"-2+3+cmd|'/C calc'!A0", "+A1,2"});
     expect(r, CSV, 0,
            "'=a,b\r\n-1.5e-06,+3.2 %\r\n-2 GB/s,-\r\n'=1+1,'@SUM(A1)\r\n"
            "'-2+3+cmd|'/C calc'!A0,\"'+A1,2\"\r\n");
@@ -576,7 +554,7 @@ static void a_failing_stream_is_an_error(void **state) {
     FILE *full = fopen("/dev/full", "w");
     sm_error err;
     sm_report_text(r, "text");
-    r->why = step_time(r->arena);
+    r->why = step_time(r);
     assert_non_null(full);
     assert_int_equal(sm_render_text(r, 80, full, &err), SM_IO);
     assert_string_equal(err.sentence, "cannot write the answer: No space left on device");

@@ -79,30 +79,31 @@ static void null_and_wrong_parents_are_refused(void **state) {
 }
 
 static void derivations_hang_together(void **state) {
-    sm_arena *arena = *state;
-    sm_why *sum = sm_why_node(arena, "sum", "a + b", 3, "s");
-    sm_why *a = sm_why_leaf(arena, "a", 1, "s", "given");
-    sm_why_add(sum, a);
-    sm_why_add(sum, sm_why_leaf(arena, "b", 2, "s", NULL));
+    (void)state;
+    sm_report *r = sm_report_new();
+    sm_why *sum = sm_page_why(r, NULL, "sum", "a + b", 3, "s");
+    sm_page_leaf(r, sum, "a", 1, "s", "given");
+    sm_page_leaf(r, sum, "b", 2, "s", NULL);
     sm_why_add(sum, NULL);
-    sm_why_add(NULL, a);
-    assert_ptr_equal(sum->first, a);
-    assert_string_equal(a->source, "given");
-    assert_null(a->formula);
+    sm_why_add(NULL, sum->first);
+    assert_string_equal(sum->first->label, "a");
+    assert_string_equal(sum->first->source, "given");
+    assert_null(sum->first->formula);
     assert_string_equal(sum->last->label, "b");
     assert_null(sum->last->source);
     assert_null(sum->last->next);
-    assert_string_equal(sm_why_node(arena, NULL, NULL, 0, NULL)->unit, "");
+    assert_ptr_equal(sum->first->next, sum->last);
+    sm_report_free(r);
 }
 
 static void tables_copy_their_cells(void **state) {
-    sm_arena *arena = *state;
-    sm_align aligns[] = {SM_LEFT, SM_RIGHT};
-    sm_table *table = sm_table_new(arena, "t", 2, (const char *[]){"name", "size"}, aligns);
+    (void)state;
+    sm_report *r = sm_report_new();
+    sm_table *table = sm_page_table(r, "t", "<name|>size");
     char name[16];
     for (int i = 0; i < 100; i++) {
         snprintf(name, sizeof name, "row%d", i);
-        assert_true(sm_table_row(table, arena, (const char *[]){name, NULL}));
+        sm_page_cells(r, table, (const char *[]){name, NULL});
     }
     assert_int_equal(table->rows, 100);
     assert_string_equal(table->cells[0][0], "row0");
@@ -110,8 +111,12 @@ static void tables_copy_their_cells(void **state) {
     assert_string_equal(table->cells[99][1], "");
     assert_string_equal(table->heads[1], "size");
     assert_int_equal(table->aligns[1], SM_RIGHT);
-    assert_false(sm_table_row(NULL, arena, (const char *[]){"x", "y"}));
-    assert_false(sm_table_row(table, arena, NULL));
+    assert_ptr_equal(r->first->table, table);
+    assert_null(r->first->next);
+    assert_false(r->out_of_memory);
+    sm_page_cells(r, NULL, (const char *[]){"x", "y"});
+    assert_true(r->out_of_memory);
+    sm_report_free(r);
 }
 
 static void pages_keep_their_order(void **state) {
@@ -119,7 +124,7 @@ static void pages_keep_their_order(void **state) {
     sm_report_heading(r, "head %d", 1);
     sm_report_text(r, "text");
     sm_report_lines(r, "one\ntwo\n");
-    sm_report_table(r, sm_table_new(*state, NULL, 1, (const char *[]){"x"}, NULL));
+    sm_report_table(r, sm_page_table(r, NULL, "<x"));
     sm_report_bar(r, "memory", "B", 10, 1, &(sm_bar_part){"params", 4});
     static const sm_block_kind kinds[] = {SM_BLOCK_HEADING, SM_BLOCK_TEXT, SM_BLOCK_LINES,
                                           SM_BLOCK_TABLE, SM_BLOCK_BAR};
@@ -151,12 +156,11 @@ static void fill(sm_report *r) {
     long_text[sizeof long_text - 1] = '\0';
     sm_report_heading(r, "%s", long_text);
     sm_report_text(r, "%s", long_text);
-    sm_table *table = sm_table_new(r->arena, long_text, 1, (const char *[]){long_text}, NULL);
-    sm_report_table(r, table);
+    sm_table *table = sm_page_table(r, long_text, long_text);
     for (int i = 0; i < 20 && table != NULL; i++)
-        if (!sm_table_row(table, r->arena, (const char *[]){long_text})) r->out_of_memory = true;
+        sm_page_cells(r, table, (const char *[]){long_text});
     sm_report_bar(r, long_text, long_text, 1, 1, &(sm_bar_part){long_text, 1});
-    if (!sm_why_node(r->arena, long_text, long_text, 1, "s")) r->out_of_memory = true;
+    sm_page_why(r, NULL, long_text, long_text, 1, "s");
     if (!sm_data_put(r->data, r->arena, long_text, sm_data_string(r->arena, long_text)))
         r->out_of_memory = true;
 }

@@ -31,7 +31,7 @@ const char *sm_show_usd(sm_report *r, double usd);
 const char *sm_textf(sm_report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- tables ---- */
-enum { SM_PAGE_COLUMNS = 12 };
+enum { SM_PAGE_COLUMNS = 24 };
 /* A table from "<chip|>{s}step|>{%}MFU": < aligns a column left, > right, and braces hold the unit
  * that its numbers are shown in: s, B, $, a rate as FLOP/s, % of a fraction, +% with its sign; n a
  * count, = exact, # a plain number (which is usual). "-" before < or > leaves a column out, with

@@ -58,14 +58,6 @@ typedef struct sm_why {
         *source; /* of a leaf: "cloud.google.com/tpu/docs/v5p", "calibration", "given"; else NULL */
     struct sm_why *first, *last, *next;
 } sm_why;
-/* A value that a formula makes of its inputs, which sm_why_add adds. Texts are copied. NULL when
- * out of memory. */
-sm_why *sm_why_node(sm_arena *arena, const char *label, const char *formula, double value,
-                    const char *unit);
-/* A value that is not derived further, with its source. Texts are copied. NULL when out of memory.
- */
-sm_why *sm_why_leaf(sm_arena *arena, const char *label, double value, const char *unit,
-                    const char *source);
 /* Add an input to a derivation, after those there. Does nothing when either is NULL. */
 void sm_why_add(sm_why *parent, sm_why *child);
 
@@ -75,19 +67,12 @@ typedef struct sm_table {
     const char *title;
     size_t columns;
     const char **heads;
-    const char **units; /* that numbers of a column are shown in, as sm_page_table has them; NULL */
+    const char **units; /* that numbers of a column are shown in, as sm_page_table has them */
     sm_align *aligns;
     size_t rows;
     int room;
     const char ***cells; /* cells[row][column], never NULL */
 } sm_table;
-/* A table without rows. heads and aligns have one entry a column; aligns NULL: all left; title may
- * be NULL. Everything is copied. NULL when out of memory. */
-sm_table *sm_table_new(sm_arena *arena, const char *title, size_t columns, const char *const *heads,
-                       const sm_align *aligns);
-/* Append a row: one text a column, copied; NULL is "". False when out of memory, or when table or
- * cells is NULL. */
-bool sm_table_row(sm_table *table, sm_arena *arena, const char *const *cells);
 
 typedef struct sm_bar_part {
     const char *label;

@@ -75,7 +75,7 @@ void sm_report_lines(sm_report *r, const char *text) {
 
 void sm_report_table(sm_report *r, const sm_table *table) {
     if (r == NULL) return;
-    if (table == NULL) r->out_of_memory = true; /* sm_table_new failed */
+    if (table == NULL) r->out_of_memory = true;
     sm_block *block = table != NULL ? add_block(r, SM_BLOCK_TABLE) : NULL;
     if (block != NULL) block->table = table;
 }

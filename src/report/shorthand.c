@@ -68,28 +68,36 @@ const char *sm_textf(sm_report *r, const char *format, ...) {
 /* ---- tables ---- */
 
 sm_table *sm_page_table(sm_report *r, const char *title, const char *heads) {
-    const char *names[SM_PAGE_COLUMNS];
-    sm_align aligns[SM_PAGE_COLUMNS];
-    const char **units = sm_report_room(r, SM_PAGE_COLUMNS, sizeof *units);
-    size_t n = 0;
-    for (size_t i = 0; units && *heads && i < SM_PAGE_COLUMNS; i++) {
+    sm_table *t = sm_report_room(r, 1, sizeof *t);
+    if (!t) return NULL;
+    t->title = title ? keep(r, title, strlen(title)) : NULL;
+    t->heads = sm_report_room(r, SM_PAGE_COLUMNS, sizeof *t->heads);
+    t->units = sm_report_room(r, SM_PAGE_COLUMNS, sizeof *t->units);
+    t->aligns = sm_report_room(r, SM_PAGE_COLUMNS, sizeof *t->aligns);
+    if (!t->heads || !t->units || !t->aligns) return NULL;
+    for (size_t i = 0; *heads && i < SM_PAGE_COLUMNS; i++) {
         size_t length = strcspn(heads, "|"), unit = heads[1] == '{' ? strcspn(heads, "}") : 0;
         if (*heads != '-') {
-            aligns[n] = heads[0] == '>' ? SM_RIGHT : SM_LEFT;
-            units[i] = unit ? keep(r, heads + 2, unit - 2) : "#";
-            names[n++] = keep(r, heads + unit + 1, length - unit - 1);
+            t->aligns[t->columns] = heads[0] == '>' ? SM_RIGHT : SM_LEFT;
+            t->units[i] = unit ? keep(r, heads + 2, unit - 2) : "#";
+            t->heads[t->columns++] = keep(r, heads + unit + 1, length - unit - 1);
         }
         heads += length + (heads[length] == '|');
     }
-    sm_table *table = units ? sm_table_new(r->arena, title, n, names, aligns) : NULL;
-    if (table) table->units = units;
-    else r->out_of_memory = true;
-    return table;
+    return t;
 }
 
-void sm_page_cells(sm_report *r, sm_table *table, const char *const *cells) {
-    if (table && table->rows == 0) sm_report_table(r, table);
-    if (!table || !sm_table_row(table, r->arena, cells)) r->out_of_memory = true;
+void sm_page_cells(sm_report *r, sm_table *t, const char *const *cells) {
+    if (!t || t->rows == 0) sm_report_table(r, t);
+    const char ***all =
+        t ? sm_arena_grow(r->arena, t->cells, (int)t->rows, &t->room, sizeof *all) : NULL;
+    const char **row = all ? sm_report_room(r, t->columns, sizeof *row) : NULL;
+    r->out_of_memory |= !row;
+    if (!row) return;
+    for (size_t i = 0; i < t->columns; i++)
+        row[i] = keep(r, cells[i] ? cells[i] : "", cells[i] ? strlen(cells[i]) : 0);
+    t->cells = all;
+    all[t->rows++] = row;
 }
 
 static const char *shown_in(sm_report *r, const char *unit, double value) {
@@ -233,19 +241,35 @@ void sm_put_why(sm_report *r, const sm_why *why) {
 
 /* ---- derivations ---- */
 
+void sm_why_add(sm_why *parent, sm_why *child) {
+    if (parent == NULL || child == NULL) return;
+    child->next = NULL;
+    if (parent->last != NULL) parent->last->next = child;
+    else parent->first = child;
+    parent->last = child;
+}
+
+static sm_why *add_why(sm_report *r, sm_why *parent, sm_why of) {
+    sm_why *why = sm_report_room(r, 1, sizeof *why);
+    if (!why) return NULL;
+    *why = of;
+    why->label = keep(r, of.label, strlen(of.label));
+    why->unit = keep(r, of.unit, strlen(of.unit));
+    if (of.formula) why->formula = keep(r, of.formula, strlen(of.formula));
+    if (of.source) why->source = keep(r, of.source, strlen(of.source));
+    sm_why_add(parent, why);
+    return why;
+}
+
 sm_why *sm_page_why(sm_report *r, sm_why *parent, const char *label, const char *formula,
                     double value, const char *unit) {
-    sm_why *node = sm_why_node(r->arena, label, formula, value, unit);
-    if (!node) r->out_of_memory = true;
-    sm_why_add(parent, node);
-    return node;
+    return add_why(r, parent,
+                   (sm_why){.label = label, .formula = formula, .value = value, .unit = unit});
 }
 
 void sm_page_leaf(sm_report *r, sm_why *parent, const char *label, double value, const char *unit,
                   const char *source) {
-    sm_why *leaf = sm_why_leaf(r->arena, label, value, unit, source);
-    if (!leaf) r->out_of_memory = true;
-    sm_why_add(parent, leaf);
+    add_why(r, parent, (sm_why){.label = label, .value = value, .unit = unit, .source = source});
 }
 
 void sm_page_given(sm_report *r, sm_why *parent, const char *label, double value,

@@ -34,17 +34,14 @@ SM_ORDER_OF_POINTERS(by_rate, design_machine, SM_ASCENDING(tokens_per_s) SM_BY_P
 static void show_best(const design *d, design_machine *const *best, size_t n) {
     sm_report *r = d->r;
     const sweep *s = over(d);
-    const char *head[MOST_HEADS], *cell[MOST_HEADS];
-    sm_align align[MOST_HEADS];
-    int k = 0;
-    for (int i = 0; i < s->axes; i++) head[k] = s->axis[i].name, align[k++] = SM_LEFT;
-    static const char *const heads[] = {"tokens/s", "$ an hour", "power", "$ a million", "plan"};
-    for (int i = 0; i < 5; i++) head[k] = heads[i], align[k++] = i < 4 ? SM_RIGHT : SM_LEFT;
-    if (d->works > 1) head[k - 1] = "plan of the first";
-    sm_table *table = sm_table_new(r->arena, NULL, (size_t)k, head, align);
+    const char *cell[MOST_HEADS], *heads = "";
+    for (int i = 0; i < s->axes; i++) heads = sm_textf(r, "%s<%s|", heads, s->axis[i].name);
+    heads = sm_textf(r, "%s>tokens/s|>$ an hour|>power|>$ a million|<plan%s", heads,
+                     d->works > 1 ? " of the first" : "");
+    sm_table *table = sm_page_table(r, NULL, heads);
     for (size_t i = 0; i < n && i < MOST_SHOWN; i++) {
         const design_machine *m = best[i];
-        k = 0;
+        int k = 0;
         for (; k < s->axes; k++) cell[k] = design_value(d, m - d->machine, k);
         cell[k++] = sm_show_number(r, m->tokens_per_s);
         cell[k++] = sm_show_usd(r, m->takes[DESIGN_USD]);

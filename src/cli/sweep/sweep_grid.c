@@ -109,7 +109,7 @@ static sm_status read_axis(sweep *s, const char *text, sm_arena *arena, sm_error
     const sm_source source = sm_source_of("--over", text);
     const size_t length = strcspn(text, "=");
     sweep_axis *axis = &s->axis[s->axes];
-    if (length == 0 || !text[length])
+    if (length == 0 || !text[length] || memchr(text, '|', length))
         return sm_fail_at(err, &source, (sm_span){0, source.length},
                           "expected KEY=VALUES, as in batch=1M,2M or plan.tensor=1..8*2");
     axis->key = sm_arena_copy(arena, text, length);
@@ -138,7 +138,8 @@ static sm_status read_columns(sweep *s, const char *columns, sm_arena *arena, sm
     if (columns != s->verb->about->columns) s->asked = source;
     for (size_t at = 0; at <= source.length;) {
         sm_span part = sm_next_part(&source, (sm_span){0, source.length}, ',', &at);
-        if (part.length == 0 || s->columns == SWEEP_MOST_COLUMNS)
+        if (part.length == 0 || s->columns == SWEEP_MOST_COLUMNS ||
+            memchr(source.text + part.offset, '|', part.length))
             return sm_fail_at(err, &source, part, "expected 1 to %d columns", SWEEP_MOST_COLUMNS);
         s->column[s->columns] = sm_arena_copy(arena, source.text + part.offset, part.length);
         if (!s->column[s->columns++]) return sm_fail_memory(err);

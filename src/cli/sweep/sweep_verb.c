@@ -69,16 +69,16 @@ static sm_status take(void *context, const char *cells, sm_error *err) {
 static void begin_table(taking *t) {
     const sweep *s = t->s;
     const int last = s->axes + few(s);
-    const char *heads[SWEEP_MOST_AXES + FEW + 1];
-    sm_align aligns[SWEEP_MOST_AXES + FEW + 1] = {SM_LEFT};
-    for (int i = 0; i <= last; i++) {
-        heads[i] = sweep_head(s, i < s->axes ? i : i < last ? i + 2 : s->axes + 1);
-        aligns[i] = i < s->axes || i == last ? SM_LEFT : SM_RIGHT;
-    }
+    const char *heads = "";
+    for (int i = 0; i <= last; i++)
+        heads =
+            sm_textf(t->r, "%s%s%s%s", heads, i ? "|" : "", i < s->axes || i == last ? "<" : ">",
+                     sweep_head(s, i < s->axes ? i
+                                   : i < last  ? i + 2
+                                               : s->axes + 1));
     t->rows = sm_put_array(t->r, t->r->data, "rows");
     t->r->records = t->rows;
-    t->table = sm_table_new(t->r->arena, NULL, (size_t)last + 1, heads, aligns);
-    t->r->out_of_memory |= !t->table;
+    t->table = sm_page_table(t->r, NULL, heads);
 }
 
 static void end_page(const taking *t, const char *output, int64_t before) {
