@@ -259,12 +259,6 @@ static void put_move(sm_report *r, sm_data *list, const sm_plan_collective *c) {
            c->time_s, c->exposed_s);
 }
 
-static void put_op(sm_report *r, sm_data *list, const sm_plan_op *op) {
-    sm_put(r, sm_put_object(r, list, NULL), "phase|count|time_s|memory_s|flops|bytes",
-           op->again ? "recompute" : sm_phase_name(op->phase), op->count, op->time_s, op->memory_s,
-           op->flops, op->bytes);
-}
-
 void sm_program_put_line(const sm_program_told *told, sm_data *object, int kind,
                          const sm_text_lines *lines, int line) {
     sm_report *r = told->report;
@@ -286,7 +280,11 @@ void sm_program_put_line(const sm_program_told *told, sm_data *object, int kind,
     if (c.with) sm_put(r, object, "with", c.with);
     list = sm_put_array(r, object, "ops");
     for (int i = 0; i < all->ops; i++)
-        if (is_of(all, all->op[i].piece, all->op[i].line, kind, line)) put_op(r, list, &all->op[i]);
+        if (is_of(all, all->op[i].piece, all->op[i].line, kind, line))
+            sm_put(r, sm_put_object(r, list, NULL), "phase|count|time_s|memory_s|flops|bytes",
+                   all->op[i].again ? "recompute" : sm_phase_name(all->op[i].phase),
+                   all->op[i].count, all->op[i].time_s, all->op[i].memory_s, all->op[i].flops,
+                   all->op[i].bytes);
     list = sm_put_array(r, object, "collectives");
     for (int i = 0; i < all->collectives; i++) {
         const sm_plan_collective *o = &all->collective[i];

@@ -74,13 +74,6 @@ enum {
     ARRIVALS = 1024
 }; /* places of the table: a power of 2, several times what one product asks */
 
-static void add_candidate(struct chain_arrival *a, const candidate *c) {
-    int at = a->n < MOST_CANDIDATES ? a->n++ : MOST_CANDIDATES;
-    for (; at > 0 && c->at_best_s < a->inside[at - 1].at_best_s; at--)
-        if (at < MOST_CANDIDATES) a->inside[at] = a->inside[at - 1];
-    if (at < MOST_CANDIDATES) a->inside[at] = *c;
-}
-
 static void find_arrival(const join *j, unsigned part, struct chain_arrival *a) {
     const chain_table *table = &j->l->table[part];
     a->s = INFINITY;
@@ -94,7 +87,10 @@ static void find_arrival(const join *j, unsigned part, struct chain_arrival *a) 
         for (int e = 0; e < m.edges; e++) {
             double s = table->made[i].s + m.edge[e].move_s;
             const candidate c = {s, s - m.edge[e].s, table->code[i], m.edge[e]};
-            add_candidate(a, &c);
+            int at = a->n < MOST_CANDIDATES ? a->n++ : MOST_CANDIDATES;
+            for (; at > 0 && c.at_best_s < a->inside[at - 1].at_best_s; at--)
+                if (at < MOST_CANDIDATES) a->inside[at] = a->inside[at - 1];
+            if (at < MOST_CANDIDATES) a->inside[at] = c;
         }
     }
 }

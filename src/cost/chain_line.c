@@ -171,15 +171,6 @@ bool chain_line_open(chain_search *s, chain_line *l, const chain_code *operand) 
     return !s->out_of_memory;
 }
 
-/* Each pair of parts once: the first has the lowest operand. */
-static void join_all(chain_search *s, chain_line *l, unsigned set) {
-    unsigned operands = set == l->whole ? l->all : set, lowest = operands & (0u - operands);
-    for (unsigned left = (operands - 1) & operands; left > 0; left = (left - 1) & operands)
-        if ((left & lowest) && (!l->order || l->order[operands] == left) && l->table[left].n > 0 &&
-            l->table[operands & ~left].n > 0)
-            chain_join(s, l, set, left);
-}
-
 void chain_line_solve_within(chain_search *s, chain_line *l, double within) {
     l->within = within;
     l->beyond = INFINITY;
@@ -187,7 +178,12 @@ void chain_line_solve_within(chain_search *s, chain_line *l, double within) {
         const chain_table *t = &l->table[set];
         if (set == l->all || (set != l->whole && is_one(set)) || t->n == 0) continue;
         for (int i = 0; i < t->n; i++) t->made[i].s = INFINITY;
-        join_all(s, l, set);
+        /* Each pair of parts once: the first has the lowest operand. */
+        unsigned operands = set == l->whole ? l->all : set, lowest = operands & (0u - operands);
+        for (unsigned left = (operands - 1) & operands; left > 0; left = (left - 1) & operands)
+            if ((left & lowest) && (!l->order || l->order[operands] == left) &&
+                l->table[left].n > 0 && l->table[operands & ~left].n > 0)
+                chain_join(s, l, set, left);
     }
 }
 

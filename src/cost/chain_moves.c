@@ -60,19 +60,6 @@ static bool comes_before(const sm_chain *chain, int a, int b) {
     return a < b;
 }
 
-/* The other orders of up to three axes, of two where there are several lines. */
-static void add_orders(chain_search *s) {
-    static const int of_three[MOST_ORDERS][MOST_ORDERED_AXES] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1},
-                                                                 {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
-    int most = s->in->chain->lines == 1 ? MOST_ORDERED_AXES : MOST_ORDERED_AXES - 1;
-    s->orders = s->axes > most                 ? 1
-                : s->axes == 2                 ? 2
-                : s->axes == MOST_ORDERED_AXES ? MOST_ORDERS
-                                               : 1;
-    for (int o = 1; o < s->orders; o++)
-        for (int i = 0; i < s->axes; i++) s->order[o][i] = s->order[0][of_three[o][i]];
-}
-
 void chain_search_begin(chain_search *s, const sm_chain_input *in, sm_arena *arena) {
     *s = (chain_search){.in = in, .arena = arena};
     const sm_chain *chain = in->chain;
@@ -83,7 +70,16 @@ void chain_search_begin(chain_search *s, const sm_chain_input *in, sm_arena *are
             s->order[0][at] = s->order[0][at - 1];
         s->order[0][at] = a;
     }
-    add_orders(s);
+    /* The other orders of up to three axes, of two where there are several lines. */
+    static const int of_three[MOST_ORDERS][MOST_ORDERED_AXES] = {{0, 1, 2}, {1, 0, 2}, {0, 2, 1},
+                                                                 {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    int most = s->in->chain->lines == 1 ? MOST_ORDERED_AXES : MOST_ORDERED_AXES - 1;
+    s->orders = s->axes > most                 ? 1
+                : s->axes == 2                 ? 2
+                : s->axes == MOST_ORDERED_AXES ? MOST_ORDERS
+                                               : 1;
+    for (int o = 1; o < s->orders; o++)
+        for (int i = 0; i < s->axes; i++) s->order[o][i] = s->order[0][of_three[o][i]];
     uint32_t seen = 0;
     for (int i = 0; i < chain->arrays; i++)
         for (int d = 0; chain->array[i].given && d < chain->array[i].array.rank; d++) {
@@ -270,16 +266,6 @@ void chain_move_ways(const chain_search *s, const sm_array *array, chain_code fr
     }
 }
 
-static void price_move(const chain_search *s, chain_move *m) {
-    chain_ways ways;
-    chain_move_ways(s, m->array, m->from, m->to, m->output, &ways);
-    m->s = INFINITY;
-    for (int w = 0; w < ways.n; w++) {
-        m->s = fmin(m->s, ways.edge[w].move_s);
-        if (ways.edge[w].index >= 0) m->edge[m->edges++] = ways.edge[w];
-    }
-}
-
 /* ---- prices that are known ---- */
 
 static size_t hash_of(const chain_move *m) {
@@ -323,7 +309,13 @@ chain_move chain_move_price(chain_search *s, const sm_array *array, chain_code f
     }
     chain_move *known = place_of(s, &wanted);
     if (known->array) return *known;
-    price_move(s, &wanted);
+    chain_ways ways;
+    chain_move_ways(s, wanted.array, wanted.from, wanted.to, wanted.output, &ways);
+    wanted.s = INFINITY;
+    for (int w = 0; w < ways.n; w++) {
+        wanted.s = fmin(wanted.s, ways.edge[w].move_s);
+        if (ways.edge[w].index >= 0) wanted.edge[wanted.edges++] = ways.edge[w];
+    }
     *known = wanted;
     s->n_moves++;
     return wanted;

@@ -1,20 +1,6 @@
 /* The curve of a collective: its algorithms as lines over bytes, and what they cost at one size. */
 #include "group_links.h"
 
-static void add_lines(sm_curve *curve, const sm_group_links *links, double ragged,
-                      const sm_permute_load *load) {
-    switch (curve->op) { /* no default: the compiler tells of a collective without a price */
-    case SM_ALL_GATHER:
-    case SM_REDUCE_SCATTER: sm_curve_gather(curve, links); break;
-    case SM_ALL_REDUCE: sm_curve_all_reduce(curve, links); break;
-    case SM_ALL_TO_ALL: sm_curve_all_to_all(curve, links, ragged); break;
-    case SM_PERMUTE: sm_curve_permute(curve, links, load); break;
-    case SM_BROADCAST: sm_curve_broadcast(curve, links, "in-network multicast"); break;
-    case SM_REDUCE: sm_curve_broadcast(curve, links, "in-network reduction"); break;
-    case SM_COLLECTIVE_COUNT: break;
-    }
-}
-
 static sm_curve curve_over(const sm_group_links *links, int size, sm_collective op, double ragged,
                            const sm_permute_load *load) {
     sm_curve curve;
@@ -22,8 +8,18 @@ static sm_curve curve_over(const sm_group_links *links, int size, sm_collective 
     curve.n = 0;
     curve.group = (int)links->n;
     curve.ideal_s_per_byte = 0.0;
-    if (links->torus_parts + links->switch_parts > 0) add_lines(&curve, links, ragged, load);
-    else if (size > 1) /* a group that lies on no link exchanges nothing, and never for nothing */
+    if (links->torus_parts + links->switch_parts > 0) {
+        switch (curve.op) { /* no default: the compiler tells of a collective without a price */
+        case SM_ALL_GATHER:
+        case SM_REDUCE_SCATTER: sm_curve_gather(&curve, links); break;
+        case SM_ALL_REDUCE: sm_curve_all_reduce(&curve, links); break;
+        case SM_ALL_TO_ALL: sm_curve_all_to_all(&curve, links, ragged); break;
+        case SM_PERMUTE: sm_curve_permute(&curve, links, load); break;
+        case SM_BROADCAST: sm_curve_broadcast(&curve, links, "in-network multicast"); break;
+        case SM_REDUCE: sm_curve_broadcast(&curve, links, "in-network reduction"); break;
+        case SM_COLLECTIVE_COUNT: break;
+        }
+    } else if (size > 1) /* a group that lies on no link exchanges nothing, and never for nothing */
         curve.algorithm[curve.n++] = (sm_algorithm){
             .name = "no link", .line = {INFINITY, 0.0}, .hops_s = INFINITY, .excess = 1.0};
     for (int i = 0; i < curve.n; i++) {

@@ -18,23 +18,6 @@ static double torus_crossings(const sm_group_links *links, int part) {
     return links->torus_members / t->n * pairs * t->stride;
 }
 
-/* Each member holds V/n and sends V/n^2 to each other member. Dimension-ordered routes: every pair
- * of positions of a part carries the messages of the torus_members/n chips on either side, V
- * max(A,B,C)/(4 N W_bidirectional) for a torus AxBxC of N chips. The link of a switch child carries
- * m (n - m) messages per group, m = members below it. */
-static void all_to_all_busy(const sm_group_links *links, double *busy) {
-    double message = 1.0 / (links->n * links->n);
-    for (int i = 0; i < links->torus_parts; i++) {
-        const sm_torus_part *t = &links->torus[i];
-        busy[t->level] += message * torus_crossings(links, i) / t->link_bytes_per_s;
-    }
-    for (int i = 0; i < links->switch_parts; i++) {
-        const sm_switch_part *w = &links->sw[i];
-        double others = w->scale_up ? w->n - 1.0 : links->n - w->members_below;
-        busy[w->level] = message * w->members_below * others * w->groups / w->link_bytes_per_s;
-    }
-}
-
 static double farthest_s(const sm_torus_part *t) {
     return (t->ring ? t->n / 2 : t->n - 1) * t->stride * t->hop_s;
 }
@@ -76,7 +59,20 @@ static void by_messages(sm_algorithm *a, const sm_group_links *links) {
 
 void sm_curve_all_to_all(sm_curve *curve, const sm_group_links *links, double ragged) {
     double busy[SM_MAX_LEVELS] = {0};
-    all_to_all_busy(links, busy);
+    /* Each member holds V/n and sends V/n^2 to each other member. Dimension-ordered routes: every
+     * pair of positions of a part carries the messages of the torus_members/n chips on either side,
+     * V max(A,B,C)/(4 N W_bidirectional) for a torus AxBxC of N chips. The link of a switch child
+     * carries m (n - m) messages per group, m = members below it. */
+    double message = 1.0 / (links->n * links->n);
+    for (int i = 0; i < links->torus_parts; i++) {
+        const sm_torus_part *t = &links->torus[i];
+        busy[t->level] += message * torus_crossings(links, i) / t->link_bytes_per_s;
+    }
+    for (int i = 0; i < links->switch_parts; i++) {
+        const sm_switch_part *w = &links->sw[i];
+        double others = w->scale_up ? w->n - 1.0 : links->n - w->members_below;
+        busy[w->level] = message * w->members_below * others * w->groups / w->link_bytes_per_s;
+    }
     for (int l = 0; l < SM_MAX_LEVELS; l++) busy[l] *= ragged;
     assert(ragged > 0.0);
     double torus = 0.0, switched = 0.0;
@@ -172,19 +168,6 @@ static void add_in_network(sm_curve *curve, const sm_group_links *links, const c
     sm_curve_add(curve, links, name, latency, busy, 0.0);
 }
 
-/* Libraries have no tree of broadcasts between nodes: one ring through all. */
-static void by_chain(sm_algorithm *a, const sm_group_links *links) {
-    double steps = 0.0, hops_s = 0.0;
-    for (int i = 0; i < links->switch_parts; i++) {
-        const sm_switch_part *w = &links->sw[i];
-        double parts = links->n / (w->members_below * w->n);
-        double passed = parts * (w->scale_up ? sm_library_steps(w->n) : w->n - 1.0);
-        steps += passed;
-        hops_s += passed * w->hop_s;
-    }
-    sm_algorithm_by_library(a, links, steps, hops_s, 1.0);
-}
-
 /* Pipelined broadcast. Torus: along one dimension after the other, half of V each way round a ring.
  * Switches: a chain through all children in order, so that each link carries V once in and once out
  * per group. */
@@ -205,7 +188,16 @@ void sm_curve_broadcast(sm_curve *curve, const sm_group_links *links, const char
     curve->ideal_s_per_byte = least;
     sm_algorithm *chain =
         sm_curve_add(curve, links, "pipelined chain", chain_latency_s(links), busy, 0.0);
-    by_chain(chain, links);
+    /* Libraries have no tree of broadcasts between nodes: one ring through all. */
+    double steps = 0.0, hops_s = 0.0;
+    for (int i = 0; i < links->switch_parts; i++) {
+        const sm_switch_part *w = &links->sw[i];
+        double parts = links->n / (w->members_below * w->n);
+        double passed = parts * (w->scale_up ? sm_library_steps(w->n) : w->n - 1.0);
+        steps += passed;
+        hops_s += passed * w->hop_s;
+    }
+    sm_algorithm_by_library(chain, links, steps, hops_s, 1.0);
     add_in_network(curve, links, by_switches, busy);
     sm_curve_add_book(curve, links, chain_latency_s(links), busy);
 }

@@ -148,7 +148,14 @@ void sm_algorithm_by_library(sm_algorithm *a, const sm_group_links *links, doubl
     a->steps = steps;
     a->hops_s = hops_s;
     a->excess = excess * mesh_excess(links);
-    a->fill_s = sm_fill_s(links);
+    /* Bytes in flight per chip before the slowest of its links is full: part of the fit above. */
+    static const double fill_bytes = 6.4e6;
+    double slowest = links->system->level[0].bytes_per_s_oneway;
+    for (int i = 0; i < links->switch_parts; i++) {
+        const sm_switch_part *w = &links->sw[i];
+        slowest = fmin(slowest, w->link_bytes_per_s / (w->groups * w->members_below));
+    }
+    a->fill_s = slowest > 0.0 ? fill_bytes / slowest : 0.0;
 }
 
 void sm_curve_add_book(sm_curve *curve, const sm_group_links *links, double latency_s,

@@ -67,7 +67,6 @@ void sm_curve_add_book(sm_curve *curve, const sm_group_links *links, double late
 void sm_algorithm_by_library(sm_algorithm *a, const sm_group_links *links, double steps,
                              double hops_s, double excess);
 double sm_library_steps(double n); /* of a ring or tree of n members */
-double sm_fill_s(const sm_group_links *links);
 
 void sm_curve_gather(sm_curve *curve, const sm_group_links *links); /* all-gather, reduce-scatter */
 void sm_curve_all_reduce(sm_curve *curve, const sm_group_links *links);

@@ -211,17 +211,6 @@ double lowering_overlapped_s(const sm_lowering_input *input, const sm_lowering *
     return (ring->chunks - 1.0) * fmax(chunk.expected_s, transfer_s) + chunk.expected_s;
 }
 
-/* The einsum in chunks, a collective inside it; at worst every chunk waits for its part. */
-static void price_overlap(const sm_lowering_input *input, const sm_lowering *lowering, int einsum,
-                          sm_lowering_cost *cost) {
-    const lowering_ring ring = {cut_index(&lowering->step[cost->overlapped]), cost->chunks,
-                                cost->step[cost->overlapped].expected_s};
-    double flops = lowering->step[einsum].flops, whole_s = cost->step[einsum].upper_s;
-    double chunks_s = ring.chunks * chunk_cost(input, lowering, flops, &ring).upper_s;
-    cost->expected_s += lowering_overlapped_s(input, lowering, flops, &ring);
-    cost->upper_s += fmax(chunks_s - whole_s, 0.0);
-}
-
 static void price_step(const sm_lowering_input *input, const sm_lowering *lowering,
                        const sm_placement *placement, const sm_mesh *mesh, int s,
                        sm_lowering_cost *cost) {
@@ -257,7 +246,13 @@ sm_lowering_cost sm_lowering_price(const sm_lowering_input *input, const sm_lowe
             cost.expected_s += cost.step[s].expected_s;
     if (overlapped >= 0) {
         cost.chunks = (int)sm_mesh_size(&mesh, lowering->step[overlapped].axes);
-        price_overlap(input, lowering, middle, &cost);
+        /* The einsum in chunks, a collective inside it; at worst every chunk waits for its part. */
+        const lowering_ring ring = {cut_index(&lowering->step[cost.overlapped]), cost.chunks,
+                                    cost.step[cost.overlapped].expected_s};
+        double flops = lowering->step[middle].flops, whole_s = cost.step[middle].upper_s;
+        double chunks_s = ring.chunks * chunk_cost(input, lowering, flops, &ring).upper_s;
+        cost.expected_s += lowering_overlapped_s(input, lowering, flops, &ring);
+        cost.upper_s += fmax(chunks_s - whole_s, 0.0);
     }
     cost.lower_s = fmax(cost.network_s, fmax(cost.math_s, cost.memory_s));
     return cost;

@@ -98,14 +98,3 @@ double sm_library_steps(double n) {
     if (n <= 8.0) return n - 1.0;
     return 7.0 + 7.0 / 3.0 * log2(n / 8.0);
 }
-
-/* Bytes in flight per chip before the slowest of its links is full: part of the fit above. */
-double sm_fill_s(const sm_group_links *links) {
-    static const double fill_bytes = 6.4e6;
-    double slowest = links->system->level[0].bytes_per_s_oneway;
-    for (int i = 0; i < links->switch_parts; i++) {
-        const sm_switch_part *w = &links->sw[i];
-        slowest = fmin(slowest, w->link_bytes_per_s / (w->groups * w->members_below));
-    }
-    return slowest > 0.0 ? fill_bytes / slowest : 0.0;
-}

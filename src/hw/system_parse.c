@@ -18,12 +18,10 @@ typedef struct filling {
     double egress;
 } filling;
 
-static double least(double a, double b) { return a < b ? a : b; }
-
 static void push_level(filling *f, int i, int size) {
     const sm_tree_level *tree = &f->chip->tree[i];
     double full = tree->child_bytes_per_s_oneway.value;
-    double link = i < 1 ? full : least(full, f->egress);
+    double link = i < 1 || full < f->egress ? full : f->egress;
     if (size > 1) {
         sm_level *level = &f->system->level[f->system->levels++];
         *level = (sm_level){.kind = SM_LEVEL_SWITCH,
@@ -126,8 +124,6 @@ static bool torus_fits(const sm_chip *chip, const int *shape) {
     return true;
 }
 
-static bool is_power_of_two(int n) { return n > 0 && (n & (n - 1)) == 0; }
-
 /* Whether slices of this shape are sold: whole cubes or a power-of-two part of one on chips with
  * optical switches; power-of-two axes on the others (or the pod itself). */
 static bool is_slice(const sm_chip *chip, const int *shape) {
@@ -136,7 +132,7 @@ static bool is_slice(const sm_chip *chip, const int *shape) {
     bool cubes = chip->wrap_rule == SM_WRAP_ALL_MULTIPLE_4;
     if (cubes && all_multiples_of(shape, dims, CUBE)) return torus_fits(chip, shape);
     for (int i = 0; i < dims; i++)
-        if (!is_power_of_two(shape[i]) || (cubes && shape[i] > CUBE)) return false;
+        if (sm_odd_part(shape[i]) != 1 || (cubes && shape[i] > CUBE)) return false;
     return torus_fits(chip, shape);
 }
 
@@ -148,7 +144,7 @@ static bool torus_slice(const sm_chip *chip, int chips, int *shape) {
     int pod = torus_pod_chips(chip);
     if (chips < 1 || chips > pod) return false;
     bool cubes = chip->wrap_rule == SM_WRAP_ALL_MULTIPLE_4;
-    if (!cubes && chips != pod && !is_power_of_two(chips)) return false;
+    if (!cubes && chips != pod && sm_odd_part(chips) != 1) return false;
     int a_most = chip->torus_axes == 3 ? chips : 1;
     for (int a = 1; a <= a_most && (int64_t)a * a * a <= chips; a++) {
         if (chips % a != 0) continue;

@@ -64,8 +64,6 @@ typedef struct line_reader {
 sm_status line_reader_open(line_reader *r, const char *path, sm_error *err);
 sm_status line_reader_of(line_reader *r, const sm_source *source, sm_error *err);
 void line_reader_close(line_reader *r);
-/* From the beginning again. SM_IO for what cannot be read twice. */
-sm_status line_reader_rewind(line_reader *r, sm_error *err);
 /* The next line that is not blank and does not begin with '#', without its end, as a source that
  * stays valid until the next call. *more: false at the end. */
 sm_status line_reader_next(line_reader *r, sm_source *line, bool *more, sm_error *err);

@@ -25,13 +25,6 @@ void line_reader_close(line_reader *r) {
     *r = (line_reader){.file = NULL};
 }
 
-sm_status line_reader_rewind(line_reader *r, sm_error *err) {
-    r->begin = r->end = 0;
-    r->at_end = false;
-    r->line = 0;
-    return packed_rewind(r->file, err);
-}
-
 /* ---- bytes ---- */
 
 /* More bytes behind those that wait: they move to the front, and a line longer than the buffer

@@ -166,17 +166,6 @@ static bool is_fused(const sm_module *module) {
     return module->scheduled;
 }
 
-/* A result that more than pointwise kernels and reductions read; all but pointwise results. */
-static void find_written(const sm_computation *c, bool *written) {
-    for (int i = 0; i < c->n; i++) {
-        const sm_instruction *it = &c->instruction[i];
-        bool fuses = module_is_fusable(it->opcode) || it->opcode == SM_OPCODE_REDUCE;
-        if (!module_is_fusable(it->opcode)) written[i] = true;
-        for (int o = 0; o < it->operands && !fuses; o++) written[it->operand[o]] = true;
-    }
-    written[c->root] = true;
-}
-
 static sm_status all_written(const sm_module *module, sm_arena *arena, const bool *const **out,
                              sm_error *err) {
     *out = NULL;
@@ -186,7 +175,15 @@ static sm_status all_written(const sm_module *module, sm_arena *arena, const boo
     for (int c = 0; c < module->computations; c++) {
         bool *written = sm_arena_array(arena, (size_t)module->computation[c].n, sizeof *written);
         if (!written) return sm_fail_memory(err);
-        find_written(&module->computation[c], written);
+        /* A result that more than pointwise kernels and reductions read; all but pointwise results.
+         */
+        for (int i = 0; i < module->computation[c].n; i++) {
+            const sm_instruction *it = &module->computation[c].instruction[i];
+            bool fuses = module_is_fusable(it->opcode) || it->opcode == SM_OPCODE_REDUCE;
+            if (!module_is_fusable(it->opcode)) written[i] = true;
+            for (int o = 0; o < it->operands && !fuses; o++) written[it->operand[o]] = true;
+        }
+        written[module->computation[c].root] = true;
         all[c] = written;
     }
     *out = all;

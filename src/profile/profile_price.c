@@ -110,21 +110,17 @@ static bool is_into_another(const sm_computation *in, const sm_instruction *it) 
     return begins->dim.n == 0 && begins->element == SM_HLO_S32;
 }
 
-/* Of the operands that hold what is sent: the others say where it goes. */
-static double sent_bytes(const sm_computation *in, const sm_instruction *it) {
+void profile_price_collective(const profile_made *made, const sm_computation *in,
+                              sm_profile_collective *c) {
+    const sm_instruction *it = c->instruction;
+    /* Of the operands that hold what is sent: the others say where it goes. */
     bool one = it->opcode == SM_OPCODE_RAGGED_ALL_TO_ALL || is_into_another(in, it);
     double bytes = 0;
     for (int i = 0; i < (one && it->operands ? 1 : it->operands); i++)
         bytes += sm_module_data_bytes(in->instruction[it->operand[i]].shape);
     const sm_module_shape *from = it->operands ? in->instruction[it->operand[0]].shape : NULL;
     double pieces = (double)it->number, elements = from ? sm_module_elements(from) : 0;
-    return one && pieces > 0 && elements > pieces ? bytes * pieces / elements : bytes;
-}
-
-void profile_price_collective(const profile_made *made, const sm_computation *in,
-                              sm_profile_collective *c) {
-    const sm_instruction *it = c->instruction;
-    double operands = sent_bytes(in, it);
+    double operands = one && pieces > 0 && elements > pieces ? bytes * pieces / elements : bytes;
     c->op = collective_of(it->opcode);
     c->axes = profile_axes_of(made, it);
     c->members = c->op == SM_PERMUTE || it->groups.n == 0

@@ -55,22 +55,6 @@ static void propose(candidates *c, double seconds, double count, const char *abo
     c->list[c->n++] = (sm_profile_finding){seconds, (int)fmin(count, 1e9), about, what, change};
 }
 
-static void propose_idle(candidates *c) {
-    const double *part = c->made->r.time->mean.part_s;
-    propose(c, part[SM_PART_HOST], 0, "",
-            "launch more at once (CUDA graphs, torch.compile, a larger batch), load data in other "
-            "processes, and let nothing on the host wait for a result",
-            "the device waits for the host to launch its next kernel");
-    propose(
-        c, part[SM_PART_GAP], 0, "",
-        "fuse small kernels or launch them as a graph; where a stream waits for another, let it "
-        "wait later",
-        "gaps before kernels that were launched already");
-    propose(c, part[SM_PART_COPIES], 0, "",
-            "copy from pinned memory on a stream of its own, a step ahead",
-            "copies beside no compute");
-}
-
 static const char *bytes_text(sm_arena *arena, double bytes) {
     static const char *const units[] = {"B", "kB", "MB", "GB"};
     int i = 0;
@@ -119,7 +103,19 @@ SM_ORDER(by_seconds, sm_profile_finding, SM_DESCENDING(seconds) SM_BY_TEXT(what)
 
 static bool find(ran_made *m) {
     candidates c = {.made = m};
-    propose_idle(&c);
+    const double *part = c.made->r.time->mean.part_s;
+    propose(&c, part[SM_PART_HOST], 0, "",
+            "launch more at once (CUDA graphs, torch.compile, a larger batch), load data in other "
+            "processes, and let nothing on the host wait for a result",
+            "the device waits for the host to launch its next kernel");
+    propose(
+        &c, part[SM_PART_GAP], 0, "",
+        "fuse small kernels or launch them as a graph; where a stream waits for another, let it "
+        "wait later",
+        "gaps before kernels that were launched already");
+    propose(&c, part[SM_PART_COPIES], 0, "",
+            "copy from pinned memory on a stream of its own, a step ahead",
+            "copies beside no compute");
     const sm_trace_breakdown *b = c.made->r.time;
     for (int i = 0; i < b->comms && i < CANDIDATES; i++) {
         const sm_comm_row *row = &b->comm[i];

@@ -222,18 +222,3 @@ bool part_backward(job *j, const sm_op *op) {
     default: return backward_einsum(j, op, at);
     }
 }
-
-sm_bits part_tensors_read(const sm_program *b, sm_partition *out) {
-    sm_bits read = 0;
-    for (int i = 0; i < b->ops; i++) {
-        const sm_op *op = &b->op[i];
-        sm_bits inputs = 0, result = op->reads_output ? sm_bit_of(op->out) : 0;
-        for (int k = 0; k < op->inputs; k++)
-            if ((op->reads >> k & 1) && b->tensor[op->in[k]].role == SM_ROLE_ACTIVATION)
-                inputs |= sm_bit_of(op->in[k]);
-        bool own = op->kind == SM_OP_VECTOR || op->kind == SM_OP_GATHER; /* not operands alone */
-        out->as_stored |= result | (own ? inputs : 0);
-        read |= inputs | result;
-    }
-    return read;
-}

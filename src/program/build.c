@@ -37,15 +37,6 @@ static const sm_role roles[] = {[SM_TEXT_ACTIVATION] = SM_ROLE_ACTIVATION,
                                 [SM_TEXT_STATE] = SM_ROLE_STATE,
                                 [SM_TEXT_IDS] = SM_ROLE_IDS};
 
-/* "mixer.wq" is called wq where the program has no other. */
-static void name_tensor(const builder *x, const char *name, char *to, size_t size) {
-    const char *dot = strrchr(name, '.');
-    const char *last = dot && (dot[1] < '0' || dot[1] > '9') ? dot + 1 : name;
-    for (int i = 0; i < x->b->tensors; i++)
-        if (strcmp(x->b->tensor[i].name, last) == 0) last = name;
-    snprintf(to, size, "%s", last);
-}
-
 static int new_tensor(builder *x, const sm_tensor *t, const char *name) {
     sm_program *b = x->b;
     if (b->tensors == SM_MAX_TENSORS) {
@@ -55,7 +46,12 @@ static int new_tensor(builder *x, const sm_tensor *t, const char *name) {
     sm_tensor *to = &b->tensor[b->tensors];
     *to = *t;
     if (to->share == 0) to->share = 1;
-    name_tensor(x, name, to->name, sizeof to->name);
+    /* "mixer.wq" is called wq where the program has no other. */
+    const char *dot = strrchr(name, '.');
+    const char *last = dot && (dot[1] < '0' || dot[1] > '9') ? dot + 1 : name;
+    for (int i = 0; i < x->b->tensors; i++)
+        if (strcmp(x->b->tensor[i].name, last) == 0) last = name;
+    snprintf(to->name, sizeof to->name, "%s", last);
     sm_dimensions dims = program_dims(to);
     to->per_sequence =
         program_has(b, dims, SM_DIMENSION_SEQUENCES) || program_has(b, dims, SM_DIMENSION_SLOTS);
@@ -156,8 +152,9 @@ static int reads(builder *x, sm_op *op, const sm_mention *m) {
 
 static double elements_of(const builder *x, int tensor) { return x->b->tensor[tensor].elements; }
 
-/* What a line reads, with what its backward pass reads. */
-static void reads_all(builder *x, sm_op *op, const sm_text_line *line) {
+static sm_op *vector(builder *x, const sm_text_line *line, sm_function function) {
+    sm_op *op = new_op(x, line->name, SM_OP_VECTOR, function);
+    /* What a line reads, with what its backward pass reads. */
     for (int i = 0; i < line->operands; i++) {
         if (x->tensor[line->operand[i].array] == RIDES) continue;
         int at = reads(x, op, &line->operand[i]);
@@ -166,11 +163,6 @@ static void reads_all(builder *x, sm_op *op, const sm_text_line *line) {
         op->reads = (uint16_t)(op->reads | (line->reads >> i & 1u) << at);
     }
     op->reads_output = line->reads & SM_READS_RESULT;
-}
-
-static sm_op *vector(builder *x, const sm_text_line *line, sm_function function) {
-    sm_op *op = new_op(x, line->name, SM_OP_VECTOR, function);
-    reads_all(x, op, line);
     for (int i = 0; i < line->results; i++) makes(x, op, line->result[i].array);
     op->flops_per_element = line->flops;
     return op;

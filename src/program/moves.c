@@ -350,7 +350,7 @@ void part_emit(job *j, const sm_op *op, traveller what, const sm_lowering *low, 
                       t->role == SM_ROLE_WEIGHT ? -1 : j->out->comms,
                       sm_bit_of((int)(op - j->b->op))};
         bool repeated = operand && repeats(j, &move, stream);
-        if (repeated) part_task_repeats(j, i);
+        if (repeated && j->task) j->task->repeated |= 1u << i;
         arrives |= repeated;
         if (operand && already(j, move)) continue;
         sm_step rest = *s;

@@ -232,7 +232,20 @@ sm_status sm_program_partition(const sm_program *program, sm_lowerings *known, s
     if (program->serving)
         return sm_fail(err, SM_INTERNAL, "a program of serving has no backward pass");
     if (!part_forward(&j) || !part_backward_ops(&j)) return failed(err);
-    out->needed = part_tensors_read(j.b, out);
+    /* Tensors (bit) that the backward ops read; adds to as_stored those that kernels do beside
+     * their operands. */
+    sm_bits read = 0;
+    for (int i = 0; i < j.b->ops; i++) {
+        const sm_op *op = &j.b->op[i];
+        sm_bits inputs = 0, result = op->reads_output ? sm_bit_of(op->out) : 0;
+        for (int k = 0; k < op->inputs; k++)
+            if ((op->reads >> k & 1) && j.b->tensor[op->in[k]].role == SM_ROLE_ACTIVATION)
+                inputs |= sm_bit_of(op->in[k]);
+        bool own = op->kind == SM_OP_VECTOR || op->kind == SM_OP_GATHER; /* not operands alone */
+        out->as_stored |= result | (own ? inputs : 0);
+        read |= inputs | result;
+    }
+    out->needed = read;
     return finish(&j, true, err);
 }
 

@@ -112,7 +112,6 @@ void part_emit(job *j, const sm_op *op, traveller what, const sm_lowering *low, 
 void part_task_arrays(job *j, int n, const term *in, const term *out, const sm_lowering *low);
 /* This step of the task's lowering is priced as a ring; it repeats one of the forward pass. */
 void part_task_ring(job *j, int step);
-void part_task_repeats(job *j, int step);
 bool part_task_forward(job *j, const sm_op *op);
 bool part_task_gradient(job *j, const sm_op *op, sm_task_kind kind, int tensor, int number);
 bool part_task_join(job *j, const sm_op *op, int tensor, const share *from, const share *into);
@@ -126,6 +125,3 @@ bool part_backward_ops(job *j);
 bool part_backward(job *j, const sm_op *op);
 /* Sends home what has gathered of a tensor's gradient. */
 bool part_flush(job *j, const sm_op *op, int tensor);
-/* Tensors (bit) that the backward ops read; adds to as_stored those that kernels do beside their
- * operands. */
-sm_bits part_tensors_read(const sm_program *b, sm_partition *out);

@@ -171,20 +171,6 @@ static void program_store(const sm_program *b, sm_tensor *t) {
 
 /* ---- a whole program ---- */
 
-/* Heads that queries share leave part of the tensor axes to their groups, and both what divides
- * neither to widths. */
-static void program_settle_takes(sm_program *b) {
-    bool groups = b->of_role[SM_DIMENSION_GROUP] != 0;
-    for (int d = 0; d < b->dims; d++) {
-        sm_dimension_role role = b->dim[d].role;
-        unsigned takes = SM_AXES_TENSOR;
-        if (role == SM_DIMENSION_HEADS || role == SM_DIMENSION_GROUP)
-            takes = SM_BIT(SM_AXIS_TENSOR) | SM_BIT(SM_AXIS_TENSOR_Q);
-        if (groups && role == SM_DIMENSION_HEADS) takes = SM_BIT(SM_AXIS_TENSOR);
-        b->takes[d] = (sm_axes)takes;
-    }
-}
-
 sm_axes program_experts_over(const sm_program *b, const sm_tensor *t) {
     unsigned axes = 0;
     for (int i = 0; i < t->rank; i++)
@@ -253,19 +239,25 @@ static void leave_sums_partial(sm_program *b) {
     }
 }
 
-/* The loss of a token stays whole where the words of its scores are shared out: each of those chips
- * needs it for the gradient. */
-static void program_settle_loss(sm_program *b) {
+void program_settle(sm_program *b) {
+    /* Heads that queries share leave part of the tensor axes to their groups, and both what divides
+     * neither to widths. */
+    bool groups = b->of_role[SM_DIMENSION_GROUP] != 0;
+    for (int d = 0; d < b->dims; d++) {
+        sm_dimension_role role = b->dim[d].role;
+        unsigned takes = SM_AXES_TENSOR;
+        if (role == SM_DIMENSION_HEADS || role == SM_DIMENSION_GROUP)
+            takes = SM_BIT(SM_AXIS_TENSOR) | SM_BIT(SM_AXIS_TENSOR_Q);
+        if (groups && role == SM_DIMENSION_HEADS) takes = SM_BIT(SM_AXIS_TENSOR);
+        b->takes[d] = (sm_axes)takes;
+    }
+    for (int i = 0; i < b->tensors; i++) program_store(b, &b->tensor[i]);
+    /* The loss of a token stays whole where the words of its scores are shared out: each of those
+     * chips needs it for the gradient. */
     for (int i = 0; i < b->ops; i++) {
         sm_tensor *t = &b->tensor[b->op[i].out];
         for (int d = 0; d < t->rank && b->op[i].function == SM_FUNCTION_LOSS; d++)
             t->at[d] = (sm_axes)(t->at[d] & ~SM_AXES_TENSOR);
     }
-}
-
-void program_settle(sm_program *b) {
-    program_settle_takes(b);
-    for (int i = 0; i < b->tensors; i++) program_store(b, &b->tensor[i]);
-    program_settle_loss(b);
     leave_sums_partial(b);
 }

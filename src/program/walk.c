@@ -18,10 +18,6 @@ void part_task_ring(job *j, int step) {
     if (j->task) j->task->ring |= 1u << step;
 }
 
-void part_task_repeats(job *j, int step) {
-    if (j->task) j->task->repeated |= 1u << step;
-}
-
 static bool tell(job *j, const sm_op *op, sm_task_kind kind) {
     sm_program_task *t = j->task;
     t->kind = kind;

@@ -167,21 +167,6 @@ static expression_value called(const working *w, const expression *e) {
     return absent;
 }
 
-static expression_value computed(tree_kind kind, double a, double b) {
-    switch ((int)kind) {
-    case TREE_ADD: return value_number(a + b);
-    case TREE_SUBTRACT: return value_number(a - b);
-    case TREE_MULTIPLY: return value_number(a * b);
-    case TREE_DIVIDE: return b != 0 ? value_number(a / b) : absent;
-    case TREE_REMAINDER: return b != 0 ? value_number(fmod(a, b)) : absent;
-    case TREE_LESS: return value_number(a < b);
-    case TREE_AT_MOST: return value_number(a <= b);
-    case TREE_MORE: return value_number(a > b);
-    case TREE_AT_LEAST: return value_number(a >= b);
-    default: return absent;
-    }
-}
-
 static expression_value work_two(const working *w, const expression *e) {
     expression_value a = work(w, e->child[0]);
     if (e->kind == TREE_OTHERWISE) return a.kind == VALUE_ABSENT ? work(w, e->child[1]) : a;
@@ -193,7 +178,18 @@ static expression_value work_two(const working *w, const expression *e) {
     if (e->kind == TREE_EQUAL || e->kind == TREE_UNEQUAL)
         return value_number(is_equal(w, a, b) == (e->kind == TREE_EQUAL));
     if (a.kind != VALUE_NUMBER || b.kind != VALUE_NUMBER) return absent;
-    return computed(e->kind, a.number, b.number);
+    switch ((int)e->kind) {
+    case TREE_ADD: return value_number(a.number + b.number);
+    case TREE_SUBTRACT: return value_number(a.number - b.number);
+    case TREE_MULTIPLY: return value_number(a.number * b.number);
+    case TREE_DIVIDE: return b.number != 0 ? value_number(a.number / b.number) : absent;
+    case TREE_REMAINDER: return b.number != 0 ? value_number(fmod(a.number, b.number)) : absent;
+    case TREE_LESS: return value_number(a.number < b.number);
+    case TREE_AT_MOST: return value_number(a.number <= b.number);
+    case TREE_MORE: return value_number(a.number > b.number);
+    case TREE_AT_LEAST: return value_number(a.number >= b.number);
+    default: return absent;
+    }
 }
 
 static expression_value work(const working *w, const expression *e) {

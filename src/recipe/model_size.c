@@ -2,17 +2,6 @@
 
 #include "framework.h"
 
-/* The kind of layers that has most experts, and of several such that has attention; else the first.
- */
-static const sm_layer_kind *main_kind(const sm_model *m) {
-    int main = 0;
-    for (int k = 0; k < m->kinds; k++) {
-        int more = m->kind[k].E - m->kind[main].E;
-        if (more > 0 || (more == 0 && m->kind[k].N > 0 && m->kind[main].N == 0)) main = k;
-    }
-    return &m->kind[main];
-}
-
 /* Layers without experts. */
 static int dense_layers(const sm_model *m) {
     int dense = 0;
@@ -47,7 +36,15 @@ static int widest_window(const sm_model *m) {
 /* A search asks it of every combination of degrees: what loops over layers is worked out where it
  * is asked alone. */
 expression_value framework_model_size(const sm_model *m, const char *name) {
-    const sm_layer_kind *k = main_kind(m);
+    /* The kind of layers that has most experts, and of several such that has attention; else the
+     * first.
+     */
+    int main = 0;
+    for (int k = 0; k < m->kinds; k++) {
+        int more = m->kind[k].E - m->kind[main].E;
+        if (more > 0 || (more == 0 && m->kind[k].N > 0 && m->kind[main].N == 0)) main = k;
+    }
+    const sm_layer_kind *k = &m->kind[main];
     const struct {
         const char *name;
         double value;

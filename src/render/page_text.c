@@ -253,14 +253,6 @@ static bool draw_node(const drawing *d, const sm_why *why, const char *first, co
     return true;
 }
 
-static sm_status draw_why(const sm_why *why, int width, FILE *out, sm_error *err) {
-    drawing d = {sm_arena_new(), out, width, (width - ROOM_FOR_TEXT) / INDENT};
-    if (d.levels > MOST_LEVELS) d.levels = MOST_LEVELS;
-    bool drawn = d.arena != NULL && draw_node(&d, why, "", "", 0);
-    sm_arena_free(d.arena);
-    return drawn ? SM_OK : sm_fail_memory(err);
-}
-
 static void draw_heading(const char *text, int width, FILE *out) {
     sm_print_wrapped(out, text, width, "", "");
     int columns = sm_columns_of(text, strlen(text));
@@ -307,7 +299,11 @@ sm_status sm_render_text(const sm_report *report, int width, FILE *out, sm_error
     if (!status && report->why) {
         if (report->first) fputc('\n', out);
         draw_heading("Why", width, out);
-        status = draw_why(report->why, width, out, err);
+        drawing d = {sm_arena_new(), out, width, (width - ROOM_FOR_TEXT) / INDENT};
+        if (d.levels > MOST_LEVELS) d.levels = MOST_LEVELS;
+        bool drawn = d.arena != NULL && draw_node(&d, report->why, "", "", 0);
+        sm_arena_free(d.arena);
+        status = drawn ? SM_OK : sm_fail_memory(err);
     }
     return status ? status : sm_finish_stream(out, err);
 }

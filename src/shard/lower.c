@@ -187,17 +187,6 @@ static bool lower_output(job *j, sm_lowering *l, const sm_array *partial, double
     return fits;
 }
 
-/* The einsum of the fullest chip. */
-static double local_flops(const job *j) {
-    sm_einsum local = *j->einsum;
-    for (int i = 0; i < local.indices; i++) {
-        double ways = 1;
-        for (int a = 0; a < j->mesh->axes; a++) ways *= j->at[a] == i ? j->mesh->axis[a].size : 1;
-        local.index[i].size = sm_cut(local.index[i].size, ways);
-    }
-    return sm_einsum_flops(&local);
-}
-
 static double stored_bytes(const job *j) {
     double bytes = 0;
     for (int o = 0; o < j->einsum->operands; o++)
@@ -229,7 +218,14 @@ static bool lower(job *j, sm_lowering *l) {
     bool stays = keeps_its_order(j->einsum); /* what was moved is the output, and nothing is read */
     double written = stays ? 0 : sm_array_local_bytes(&partial, j->einsum, j->mesh);
     l->moves_only = stays;
-    l->flops_per_chip = local_flops(j);
+    /* The einsum of the fullest chip. */
+    sm_einsum local = *j->einsum;
+    for (int i = 0; i < local.indices; i++) {
+        double ways = 1;
+        for (int a = 0; a < j->mesh->axes; a++) ways *= j->at[a] == i ? j->mesh->axis[a].size : 1;
+        local.index[i].size = sm_cut(local.index[i].size, ways);
+    }
+    l->flops_per_chip = sm_einsum_flops(&local);
     const sm_step einsum = {.kind = SM_STEP_EINSUM,
                             .op = SM_COLLECTIVE_COUNT,
                             .array = -1,

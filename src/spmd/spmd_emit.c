@@ -180,16 +180,6 @@ static bool lower_move(const spmd *s, const sm_module_shape *whole, const sm_arr
     return sm_einsum_lower(&e, &s->mesh, at, &e.out, false, l, NULL) == SM_OK;
 }
 
-static const sm_module_shape *after_step(emitter *e, const sm_module_shape *whole, int rank,
-                                         const sm_mesh *mesh, const sm_layout *layout) {
-    double ways[SM_MAX_RANK];
-    for (int d = 0; d < rank; d++) ways[d] = 1;
-    for (int a = 0; a < mesh->axes; a++)
-        if (layout->dim[a] >= 0 && layout->dim[a] < rank)
-            ways[layout->dim[a]] *= mesh->axis[a].size;
-    return cut_shape(e, whole, ways, rank);
-}
-
 static int run_steps(emitter *e, const sm_instruction *like, const sm_module_shape *whole, int rank,
                      const sm_lowering *l, int from) {
     static const sm_module_opcode opcodes[SM_COLLECTIVE_COUNT] = {
@@ -207,7 +197,12 @@ static int run_steps(emitter *e, const sm_instruction *like, const sm_module_sha
         const sm_step *step = &l->step[i];
         if (step->kind == SM_STEP_EINSUM) continue;
         bool slice = step->kind == SM_STEP_SLICE;
-        const sm_module_shape *shape = after_step(e, whole, rank, mesh, &step->after);
+        double ways[SM_MAX_RANK];
+        for (int d = 0; d < rank; d++) ways[d] = 1;
+        for (int a = 0; a < mesh->axes; a++)
+            if (step->after.dim[a] >= 0 && step->after.dim[a] < rank)
+                ways[step->after.dim[a]] *= mesh->axis[a].size;
+        const sm_module_shape *shape = cut_shape(e, whole, ways, rank);
         from = emit(e, like, slice ? SM_OPCODE_DYNAMIC_SLICE : opcodes[step->op], shape, &from, 1);
         if (e->s->failed) continue;
         e->list[from].groups = groups_of(e, mesh, step->axes, step->op == SM_PERMUTE);

@@ -86,14 +86,6 @@ static bool read_member(chrome *c) {
     return json_stream_skip(&c->l);
 }
 
-static bool no_trace(chrome *c) {
-    return json_lexer_fail(
-        &c->l, (sm_span){c->l.at, 1},
-        c->nodes ? "this JSON is no trace of what ran on devices (an execution trace, or another "
-                   "list): give what the profiler exported, with \"traceEvents\""
-                 : "this JSON has no \"traceEvents\": it is no trace of a profiler");
-}
-
 static bool read_all(chrome *c) {
     char opens = json_next(&c->l);
     if (opens == '[') return read_events(c);
@@ -111,7 +103,13 @@ sm_status trace_read_chrome(trace_build *b, const sm_bytes *bytes) {
     if (b->status) return b->status;
     json_stream_begin(&c.l, &in, bytes);
     bool done = read_all(&c);
-    if (done && (!c.events || (c.nodes && b->t.events == c.to.first_event))) done = no_trace(&c);
+    if (done && (!c.events || (c.nodes && b->t.events == c.to.first_event)))
+        done = json_lexer_fail(
+            &c.l, (sm_span){c.l.at, 1},
+            c.nodes
+                ? "this JSON is no trace of what ran on devices (an execution trace, or another "
+                  "list): give what the profiler exported, with \"traceEvents\""
+                : "this JSON has no \"traceEvents\": it is no trace of a profiler");
     bool cut = !done && b->partial && !b->status && c.l.status == SM_BAD_INPUT && c.events;
     if (!done && !cut && !b->status) b->status = c.l.status;
     b->file[c.to.file].end = (size_t)json_stream_at(&c.l);

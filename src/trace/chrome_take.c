@@ -32,12 +32,6 @@ void chrome_name(chrome_events *c, bool is_thread, int64_t process, int64_t thre
     else if (name >= 0) no_memory(c);
 }
 
-static void add_name(chrome_events *c, const chrome_event *in) {
-    bool thread = is_named(c, in->name, "thread_name");
-    if (thread || is_named(c, in->name, "process_name"))
-        chrome_name(c, thread, in->process, in->thread, in->text[CHROME_NAME]);
-}
-
 /* "" where it has none. */
 static const char *name_of(chrome_events *c, bool is_thread, const sm_trace_stream *s) {
     int32_t *at =
@@ -176,8 +170,11 @@ void chrome_take(chrome_events *c, const chrome_event *in) {
         in->timed && in->name >= 0 && in->category != CHROME_PASSED &&
         (in->category != CHROME_PYTHON || begins(c->b->names.text[in->name], "nn.Module: "));
     if (c->b->status) return;
-    if (in->phase == 'M') add_name(c, in);
-    else if (in->phase == 'E') end_event(c, in);
+    if (in->phase == 'M') {
+        bool thread = is_named(c, in->name, "thread_name");
+        if (thread || is_named(c, in->name, "process_name"))
+            chrome_name(c, thread, in->process, in->thread, in->text[CHROME_NAME]);
+    } else if (in->phase == 'E') end_event(c, in);
     else if (in->phase == 'X' && kept) add_event(c, in);
     else if (in->phase == 'B' && kept) begin_event(c, in);
     else c->b->t.unread++;

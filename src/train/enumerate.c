@@ -13,22 +13,18 @@ double search_floor(const sm_train *t, const sm_plan *plan, int chips) {
 
 /* ---- enumeration ---- */
 
-/* Their number is that of any node with as many values of each kind, in the same spaces. */
-static double leaves_of(plan_search *h, const sm_plan *plan, const choices *c) {
-    const int n[] = {c->n_zero, c->n_recompute, c->n_offload, c->n_pipeline, c->n_microbatch};
-    uint64_t key = sm_hash_mixed(sm_hash_bytes(&c->in, sizeof c->in), c->spaces);
+static bool add_node(plan_search *h, const sm_plan *plan, const known_limits *known) {
+    choices c;
+    if (!choices_fill(h->train, h->options, plan, known, &c)) return true;
+    /* Their number is that of any node with as many values of each kind, in the same spaces. */
+    const int n[] = {c.n_zero, c.n_recompute, c.n_offload, c.n_pipeline, c.n_microbatch};
+    uint64_t key = sm_hash_mixed(sm_hash_bytes(&c.in, sizeof c.in), c.spaces);
     for (int i = 0; i < 5; i++) key = sm_hash_mixed(key, (uint32_t)n[i]);
     for (int k = 0; k < SM_PLAN_DEGREES; k++)
         key = sm_hash_mixed(key, sm_plan_degree_of(plan, k) > 1);
     counted *at = &h->counted[key % COUNTED];
-    if (at->key != key) *at = (counted){key, choices_leaves(h->train, h->options, plan, c)};
-    return at->leaves;
-}
-
-static bool add_node(plan_search *h, const sm_plan *plan, const known_limits *known) {
-    choices c;
-    if (!choices_fill(h->train, h->options, plan, known, &c)) return true;
-    h->space += leaves_of(h, plan, &c);
+    if (at->key != key) *at = (counted){key, choices_leaves(h->train, h->options, plan, &c)};
+    h->space += at->leaves;
     if (h->count_only) return true;
     int axes = 0;
     for (int k = 0; k < SM_PLAN_DEGREES; k++) axes += sm_plan_degree_of(plan, k) > 1;
@@ -114,14 +110,6 @@ static bool split(plan_search *h, sm_plan *plan, int depth, int left, const know
     return true;
 }
 
-static void find_divisors(plan_search *h, int chips) {
-    h->divisors = 0;
-    for (int d = 1; d <= chips / 2; d++)
-        if (chips % d == 0) h->divisor[h->divisors++] = d;
-    h->divisor[h->divisors++] = chips;
-    assert(h->divisors <= MAX_DIVISORS);
-}
-
 sm_status search_enumerate(plan_search *h, int chips, sm_error *err) {
     sm_plan plan = h->options->fixed;
     known_limits all = {0};
@@ -131,7 +119,11 @@ sm_status search_enumerate(plan_search *h, int chips, sm_error *err) {
     h->nodes = 0;
     h->n_near = 0;
     h->floor_s = search_floor(h->train, &plan, chips);
-    find_divisors(h, chips);
+    h->divisors = 0;
+    for (int d = 1; d <= chips / 2; d++)
+        if (chips % d == 0) h->divisor[h->divisors++] = d;
+    h->divisor[h->divisors++] = chips;
+    assert(h->divisors <= MAX_DIVISORS);
     for (int k = 0; k < SM_PLAN_DEGREES; k++) *sm_plan_degree(&plan, k) = 1;
     return split(h, &plan, 0, chips, &all) ? SM_OK : sm_fail_memory(err);
 }

@@ -519,16 +519,6 @@ static void take_times(expansion *x) {
     at->has_time = true;
 }
 
-/* What it keeps. */
-static void take_kept(expansion *x) {
-    pieces *p = &x->l->p;
-    timed *at = timed_of(x, timed_key(x));
-    const size_t bytes = (size_t)p->v->pieces * sizeof p->kept[0];
-    if (!at->has_kept) pieces_kept(x->t, &x->plan, p);
-    memcpy(at->has_kept ? p->kept : at->kept, at->has_kept ? at->kept : p->kept, bytes);
-    at->has_kept = true;
-}
-
 /* Of a sequence, of each piece. */
 static const work_floor *floor_of(expansion *x) {
     pieces *p = &x->l->p;
@@ -729,7 +719,13 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     else if (!x->known) take_rest(x); /* no plan is ruled out by those of main layers */
     x->open = known ? of : comm_hopeful(x, of);
     if (!x->open) return;
-    take_kept(x);
+    /* What it keeps. */
+    pieces *p = &x->l->p;
+    timed *at = timed_of(x, timed_key(x));
+    const size_t bytes = (size_t)p->v->pieces * sizeof p->kept[0];
+    if (!at->has_kept) pieces_kept(x->t, &x->plan, p);
+    memcpy(at->has_kept ? p->kept : at->kept, at->has_kept ? at->kept : p->kept, bytes);
+    at->has_kept = true;
     if (!x->loaded) load_stages(x);
     x->open = may_fit(x, x->open);
     if (!x->open) return;

@@ -6,12 +6,6 @@
 /* Rounding, relative to the time reached, that two shifts may differ by. */
 #define SHIFT_TOLERANCE (4.0 * DBL_EPSILON)
 
-static void take(sm_snapshot *s, const double *now) {
-    for (int k = 0; k < s->count; k++) s->state[k] = now[k];
-    s->limit = s->age < 0 ? 1 : 2 * s->limit;
-    s->age = 0;
-}
-
 /* Is now the snapshot shifted by one number? Then *shift_s is it. */
 static bool shifted(const sm_snapshot *s, const double *now, double *shift_s) {
     double shift = now[s->count - 1] - s->state[s->count - 1];
@@ -34,6 +28,10 @@ int sm_periods_to_skip(sm_snapshot *s, const double *now, int left, int *length,
             return left / *length;
         }
     }
-    if (s->age < 0 || s->age == s->limit) take(s, now);
+    if (s->age < 0 || s->age == s->limit) {
+        for (int k = 0; k < s->count; k++) s->state[k] = now[k];
+        s->limit = s->age < 0 ? 1 : 2 * s->limit;
+        s->age = 0;
+    }
     return 0;
 }

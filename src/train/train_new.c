@@ -382,19 +382,6 @@ sm_train_software sm_train_runtime_of(const sm_plan *plan) {
     return software;
 }
 
-/* What layers read of another stack lies as that made it. */
-static sm_status keep_stacks(const sm_model *model, sm_plan *plan, sm_error *err) {
-    if (!sm_model_stacked(model)) return SM_OK;
-    if (sm_plan_given(plan, SM_PLAN_SEQ) && plan->seq)
-        return sm_fail(err, SM_BAD_INPUT,
-                       "seq=on cannot be run: layers of %s read what another stack made; seq=off "
-                       "can",
-                       model->name);
-    plan->seq = false;
-    plan->given |= 1ull << SM_PLAN_SEQ;
-    return SM_OK;
-}
-
 sm_status sm_train_plan_as_run(const sm_model *model, sm_plan *plan, sm_error *err) {
     if (!sm_plan_given(plan, SM_PLAN_DTYPE)) plan->dtype = SM_FP32;
     if (plan->dtype != SM_BF16 && plan->dtype != SM_FP32)
@@ -416,7 +403,16 @@ sm_status sm_train_plan_as_run(const sm_model *model, sm_plan *plan, sm_error *e
         return sm_fail(err, SM_BAD_INPUT,
                        "the optimizer of this plan cannot be run: adam, adam-no-master, adam-bf16, "
                        "adam-pure-bf16, adam-8bit and sgd can");
-    return keep_stacks(model, plan, err);
+    /* What layers read of another stack lies as that made it. */
+    if (!sm_model_stacked(model)) return SM_OK;
+    if (sm_plan_given(plan, SM_PLAN_SEQ) && plan->seq)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "seq=on cannot be run: layers of %s read what another stack made; seq=off "
+                       "can",
+                       model->name);
+    plan->seq = false;
+    plan->given |= 1ull << SM_PLAN_SEQ;
+    return SM_OK;
 }
 
 void sm_train_set_software(sm_train *t, const sm_train_software *software) {

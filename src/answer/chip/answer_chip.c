@@ -36,22 +36,6 @@ static void constants(sm_report *r, sm_data *object, const sm_calibration *c) {
     }
 }
 
-/* What an expected time of 1 s may turn out to be. */
-static void intervals(sm_report *r, sm_data *object, const sm_chip *chip, const sm_calibration *c) {
-    const sm_listing list =
-        sm_page_list(r, object, "intervals", "80 % intervals: measured over expected",
-                     "of<of|lowest|>lowest|highest|>highest|rows|<learned from");
-    for (int i = 0; i < SM_REGIME_COUNT; i++) {
-        const char *name = sm_regime_name((sm_regime)i);
-        double low = 0.0, high = 0.0;
-        int n = c->interval[i].n;
-        sm_calibration_interval(c, chip, (sm_regime)i, 1.0, &low, &high);
-        sm_list_row(&list, true, name, low, sm_textf(r, "%.2f", low), high,
-                    sm_textf(r, "%.2f", high), n,
-                    n ? sm_textf(r, "%d rows", n) : "nothing: the usual");
-    }
-}
-
 static void softwares(sm_report *r, sm_data *object, const sm_chip *chip) {
     const char *names[MOST_SOFTWARES], *words = "";
     size_t n = sm_calibration_softwares(chip, names, MOST_SOFTWARES);
@@ -86,7 +70,19 @@ static void show_calibration(sm_report *r, const sm_chip *chip, const sm_calibra
     sm_put(r, object, "name|software|source|range|own|origin", c->chip, c->software, source, range,
            (bool)(origin == SM_CONSTANTS_OWN), words[origin]);
     constants(r, object, c);
-    intervals(r, object, chip, c);
+    /* What an expected time of 1 s may turn out to be. */
+    const sm_listing list =
+        sm_page_list(r, object, "intervals", "80 % intervals: measured over expected",
+                     "of<of|lowest|>lowest|highest|>highest|rows|<learned from");
+    for (int i = 0; i < SM_REGIME_COUNT; i++) {
+        const char *name = sm_regime_name((sm_regime)i);
+        double low = 0.0, high = 0.0;
+        int n = c->interval[i].n;
+        sm_calibration_interval(c, chip, (sm_regime)i, 1.0, &low, &high);
+        sm_list_row(&list, true, name, low, sm_textf(r, "%.2f", low), high,
+                    sm_textf(r, "%.2f", high), n,
+                    n ? sm_textf(r, "%d rows", n) : "nothing: the usual");
+    }
     if (*source) sm_report_text(r, "Source: %s", source);
     if (*range) sm_report_text(r, "Valid for: %s", range);
     softwares(r, object, chip);

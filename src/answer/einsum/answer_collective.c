@@ -207,20 +207,6 @@ static const char *rate_source(const sm_chip *chip, const sm_level *level) {
     return chip->dcn_bytes_per_s_oneway.source;
 }
 
-static void why_bandwidth(sm_report *r, sm_why *to, const asked *q, const sm_algorithm *line,
-                          double bytes) {
-    const sm_level *level = &q->m.system.level[line->level];
-    double crossing = line->link_bytes_per_byte * bytes;
-    sm_why *wire = sm_page_why(r, to, "bandwidth", "bytes on the busiest link / its rate",
-                               line->line.s_per_byte * bytes, "s");
-    sm_why *link =
-        sm_page_why(r, wire, "bytes on the busiest link", "share of V x V", crossing, "B");
-    sm_page_leaf(r, link, "V", bytes, "B", q->s.has_array ? bytes_words(q) : "given");
-    sm_page_leaf(r, link, "share of V", line->link_bytes_per_byte, "", line->name);
-    sm_page_leaf(r, wire, sm_textf(r, "rate of %s, one way", level->name),
-                 level->bytes_per_s_oneway, "B/s", rate_source(&q->m.system.chip, level));
-}
-
 static void explain(sm_report *r, const asked *q, double bytes) {
     sm_collective_cost cost = cost_of(q, bytes);
     const sm_algorithm *line = NULL;
@@ -233,7 +219,16 @@ static void explain(sm_report *r, const asked *q, double bytes) {
     sm_page_leaf(r, r->why, "latency", cost.latency_s, "s",
                  *cost.protocol ? "start and steps of the protocol, hops x hop latency"
                                 : "start, hops x hop latency");
-    why_bandwidth(r, r->why, q, line, bytes);
+    const sm_level *level = &q->m.system.level[line->level];
+    double crossing = line->link_bytes_per_byte * bytes;
+    sm_why *wire = sm_page_why(r, r->why, "bandwidth", "bytes on the busiest link / its rate",
+                               line->line.s_per_byte * bytes, "s");
+    sm_why *link =
+        sm_page_why(r, wire, "bytes on the busiest link", "share of V x V", crossing, "B");
+    sm_page_leaf(r, link, "V", bytes, "B", q->s.has_array ? bytes_words(q) : "given");
+    sm_page_leaf(r, link, "share of V", line->link_bytes_per_byte, "", line->name);
+    sm_page_leaf(r, wire, sm_textf(r, "rate of %s, one way", level->name),
+                 level->bytes_per_s_oneway, "B/s", rate_source(&q->m.system.chip, level));
     sm_page_leaf(r, r->why, sm_textf(r, "efficiency of %s", q->m.system.level[line->level].name),
                  cost.efficiency, "", q->in.calibration->source);
 }

@@ -83,14 +83,6 @@ static void notation_rows(sm_report *r, const asked *q, const sm_alternative *be
     sm_report_text(r, "Axes are split into parts, major first: the mesh of the steps is %s.", text);
 }
 
-static void total_rows(sm_report *r, const asked *q, const sm_alternative *a) {
-    lowering_totals totals = totals_of(a);
-    double padding = sm_padding_of(&q->einsum, &q->m.mesh, &a->lowering);
-    if (padding > 0 && totals.flops > 0)
-        totals.flops_of = sm_textf(r, "%s of all chips' is padding", sm_show_percent(r, padding));
-    lowering_total_rows(r, &totals);
-}
-
 static void alternative_rows(sm_report *r, const asked *q, const sm_ranking *found) {
     bool free_output = !q->einsum.out_sharding_given;
     sm_table *table =
@@ -166,7 +158,11 @@ static void show(sm_report *r, const asked *q, const sm_ranking *found) {
     const lowering_shown shown = shown_of(q, best);
     for (int s = 0; s < best->lowering.steps; s++) lowering_step_row(r, table, &shown, s);
     notation_rows(r, q, best);
-    total_rows(r, q, best);
+    lowering_totals totals = totals_of(best);
+    double padding = sm_padding_of(&q->einsum, &q->m.mesh, &best->lowering);
+    if (padding > 0 && totals.flops > 0)
+        totals.flops_of = sm_textf(r, "%s of all chips' is padding", sm_show_percent(r, padding));
+    lowering_total_rows(r, &totals);
     alternative_rows(r, q, found);
     if (q->in.explain) explain(r, q, best);
 }

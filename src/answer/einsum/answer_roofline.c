@@ -100,14 +100,6 @@ static const char *bound_of(const sm_roofline *point) {
 
 /* ---- one point ---- */
 
-static void put_point(sm_report *r, sm_data *object, const sm_roofline *p) {
-    sm_put(r, object, "flops|bytes|intensity|peak_flops_per_s|bytes_per_s", p->flops, p->bytes,
-           p->intensity, p->peak_flops_per_s, p->bytes_per_s);
-    sm_put(r, sm_put_object(r, object, "time_s"), "math|memory|lower|expected|upper", p->math_s,
-           p->memory_s, p->lower_s, p->expected_s, p->upper_s);
-    sm_put(r, object, "bound", bound_of(p));
-}
-
 /* ---- the derivation ---- */
 
 static void why_array(sm_report *r, sm_why *to, const sm_einsum *einsum, const sm_array *array) {
@@ -237,7 +229,11 @@ static sm_status show_point(sm_report *r, asked *q, sm_error *err) {
     sm_roofline point;
     sm_status status = price(q, &point, err);
     if (status) return status;
-    put_point(r, r->data, &point);
+    sm_put(r, r->data, "flops|bytes|intensity|peak_flops_per_s|bytes_per_s", point.flops,
+           point.bytes, point.intensity, point.peak_flops_per_s, point.bytes_per_s);
+    sm_put(r, sm_put_object(r, r->data, "time_s"), "math|memory|lower|expected|upper", point.math_s,
+           point.memory_s, point.lower_s, point.expected_s, point.upper_s);
+    sm_put(r, r->data, "bound", bound_of(&point));
     if (q->open >= 0) {
         const sm_index *index = &q->einsum.index[q->open];
         sm_report_text(r, "At %s = %s:", index->name, sm_show_exact(r, index->size));

@@ -104,10 +104,6 @@ static void take(change *list, int *n, const profile_side *side, int which, bool
     }
 }
 
-static bool takes(const change *c) {
-    return c->seconds[0] != 0 || c->seconds[1] != 0 || c->sent[0] > 0 || c->sent[1] > 0;
-}
-
 /* The parts of both sides that take time or send bytes, those of one name added up, the largest
  * difference first.
  */
@@ -126,7 +122,9 @@ static change *changes_of(sm_report *r, const profile_side *side[2], bool places
         add(&list[kept - 1], &list[i]);
     }
     for (int i = n = 0; i < kept; i++)
-        if (takes(&list[i])) list[n++] = list[i];
+        if (list[i].seconds[0] != 0 || list[i].seconds[1] != 0 || list[i].sent[0] > 0 ||
+            list[i].sent[1] > 0)
+            list[n++] = list[i];
     qsort(list, (size_t)n, sizeof *list, by_difference);
     *count = n;
     return list;

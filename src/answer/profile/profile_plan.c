@@ -71,22 +71,6 @@ static void add_name(char *to, const char *name) {
         snprintf(to + used, NAMES - used, ", …");
 }
 
-static void find_groups(planned *p) {
-    const sm_plan_lines *lines = &p->detail->lines;
-    for (int i = 0; i < lines->ops; i++) {
-        const sm_plan_op *op = &lines->op[i];
-        if (!is_product(op)) continue;
-        int at = group_of_op(p, op);
-        if (at < 0 && p->groups == MOST_GROUPS) continue;
-        if (at < 0) {
-            at = p->groups++;
-            p->group[at] =
-                (group){.flops = op->flops / op->count, .experts = of_experts(p, op), .first = at};
-        }
-        add_name(p->group[at].name, op->op);
-    }
-}
-
 static int named(const planned *p, int at) {
     while (p->group[at].first != at) at = p->group[at].first;
     return at;
@@ -321,7 +305,19 @@ void profile_beside_plan(sm_report *r, const profile_file *file, const char *pla
     *p = (planned){.r = r, .detail = detail, .file = file};
     p->predicted.name = "predicted";
     p->found.name = measured ? "measured" : "compiled";
-    find_groups(p);
+    const sm_plan_lines *lines = &p->detail->lines;
+    for (int i = 0; i < lines->ops; i++) {
+        const sm_plan_op *op = &lines->op[i];
+        if (!is_product(op)) continue;
+        int at = group_of_op(p, op);
+        if (at < 0 && p->groups == MOST_GROUPS) continue;
+        if (at < 0) {
+            at = p->groups++;
+            p->group[at] =
+                (group){.flops = op->flops / op->count, .experts = of_experts(p, op), .first = at};
+        }
+        add_name(p->group[at].name, op->op);
+    }
     find(p, measured); /* first: it may join groups */
     predict(p);
     sm_report_heading(r, "Beside the plan %s", plan);

@@ -208,20 +208,6 @@ typedef struct told {
     double mean, median, of_other;
 } told;
 enum { TOLD = 4 };
-static void told_of(const sm_simulated *s, told out[TOLD]) {
-    out[0] = (told){"first token",        "measured.ttft_ms",  NULL,
-                    1e3 * s->ttft_s.mean, 1e3 * s->ttft_s.p50, NAN};
-    out[1] = (told){"per token",          "measured.tpot_ms",  NULL,
-                    1e3 * s->tpot_s.mean, 1e3 * s->tpot_s.p50, NAN};
-    out[2] = (told){"request",           "measured.latency_ms", NULL,
-                    1e3 * s->e2e_s.mean, 1e3 * s->e2e_s.p50,    NAN};
-    out[3] = (told){"tokens/s",
-                    "measured.tokens_per_s",
-                    "measured.tokens_per_s_per_chip",
-                    s->output_tokens_per_s,
-                    s->output_tokens_per_s,
-                    s->output_tokens_per_s_per_chip};
-}
 /* What a tool calls it, and its value in the tool's unit; NULL: it does not tell it. */
 static const char *told_by(const told *t, size_t tool, double *value) {
     double times;
@@ -238,7 +224,18 @@ static void tell_told(sm_report *r, const sm_simulated *s, sm_data *list, sm_tab
     told all[TOLD];
     const char *name, *key;
     double value;
-    told_of(s, all);
+    all[0] = (told){"first token",        "measured.ttft_ms",  NULL,
+                    1e3 * s->ttft_s.mean, 1e3 * s->ttft_s.p50, NAN};
+    all[1] = (told){"per token",          "measured.tpot_ms",  NULL,
+                    1e3 * s->tpot_s.mean, 1e3 * s->tpot_s.p50, NAN};
+    all[2] = (told){"request",           "measured.latency_ms", NULL,
+                    1e3 * s->e2e_s.mean, 1e3 * s->e2e_s.p50,    NAN};
+    all[3] = (told){"tokens/s",
+                    "measured.tokens_per_s",
+                    "measured.tokens_per_s_per_chip",
+                    s->output_tokens_per_s,
+                    s->output_tokens_per_s,
+                    s->output_tokens_per_s_per_chip};
     for (size_t tool = 0; (name = sm_truth_tool_name(tool)) != NULL; tool++) {
         sm_data *object = list ? sm_put_object(r, list, NULL) : NULL;
         if (object) sm_put(r, object, "tool", name);

@@ -151,20 +151,6 @@ static const char *name_of(sm_report *r, const sm_codebase *base, const sm_flops
     return base->counts > 1 ? sm_textf(r, "%s@%s", base->name, month(r, c->from)) : base->name;
 }
 
-static void count_row(sm_report *r, const asked_mfu *q, const sm_codebase *base, int i,
-                      sm_table *table, sm_data *list) {
-    const sm_flops_count *c = &base->count[i];
-    char words[WORDS_ROOM];
-    told t = tell(r, q, c);
-    const char *name = name_of(r, base, c), *since = month(r, c->from);
-    sm_data *object = sm_put_object(r, list, NULL);
-    sm_put(r, object, "codebase|title|since", base->name, base->title, since);
-    put_count(r, object, q, c, &t);
-    sm_flops_count_words(c, words, sizeof words);
-    sm_page_row(r, table, name, share_of(&t), sm_show_rate(r, t.flops_per_s, ""), t.flops,
-                t.peak > 0 ? t.peak : NAN, c->figure, words);
-}
-
 /* Those of the question, then those that are shipped; NULL behind them. */
 static const sm_codebase *base_at(const asked_mfu *q, size_t i) {
     if (i < q->in.n_codebases) return &q->in.codebases[i];
@@ -184,7 +170,18 @@ static void every_count(sm_report *r, const asked_mfu *q) {
     sm_data *list = sm_put_array(r, r->data, "counts");
     const sm_codebase *base;
     for (size_t i = 0; (base = base_at(q, i)) != NULL; i++)
-        for (int k = 0; k < base->counts; k++) count_row(r, q, base, k, table, list);
+        for (int k = 0; k < base->counts; k++) {
+            const sm_flops_count *c = &base->count[k];
+            char words[WORDS_ROOM];
+            told t = tell(r, q, c);
+            const char *name = name_of(r, base, c), *since = month(r, c->from);
+            sm_data *object = sm_put_object(r, list, NULL);
+            sm_put(r, object, "codebase|title|since", base->name, base->title, since);
+            put_count(r, object, q, c, &t);
+            sm_flops_count_words(c, words, sizeof words);
+            sm_page_row(r, table, name, share_of(&t), sm_show_rate(r, t.flops_per_s, ""), t.flops,
+                        t.peak > 0 ? t.peak : NAN, c->figure, words);
+        }
     sm_report_text(r, "A month says since when; %s.%s",
                    "'NAME@2025-06' is how it counted then, without a month how it counts today",
                    q->in.explain ? "" : " --explain names the source of each.");

@@ -25,15 +25,6 @@ static int by_rank(const void *a, const void *b) {
     return (x->space < y->space) - (x->space > y->space);
 }
 
-static void add_effort(sm_search_effort *total, const sm_search_effort *e) {
-    total->space += e->space;
-    total->evaluated += e->evaluated;
-    total->pruned += e->pruned;
-    total->seconds += e->seconds;
-    total->optimal = total->optimal && e->optimal;
-    total->least_memory_bytes = fmin(total->least_memory_bytes, e->least_memory_bytes);
-}
-
 /* The question as one framework is asked it. */
 static sm_status question_of(const sm_train_asked *q, const sm_plan_space *space,
                              sm_train_asked **out, sm_error *err) {
@@ -79,7 +70,12 @@ static sm_status ask_one(const sm_train_asked *q, sm_train_asked *own, sm_train 
     sm_train_with_software(own, train);
     sm_status status = find_one(own, train, &best, &found, &effort, err);
     if (status) return status;
-    add_effort(&t->total, &effort);
+    t->total.space += effort.space;
+    t->total.evaluated += effort.evaluated;
+    t->total.pruned += effort.pruned;
+    t->total.seconds += effort.seconds;
+    t->total.optimal = t->total.optimal && effort.optimal;
+    t->total.least_memory_bytes = fmin(t->total.least_memory_bytes, effort.least_memory_bytes);
     if (!best.plan && !effort.optimal) t->least_low = 0;
     if (!best.plan) return SM_OK;
     const double high = sm_train_ranked_by(own, best.price).high;

@@ -134,18 +134,6 @@ static sm_status check_numbers(const sm_told *e) {
     return SM_OK;
 }
 
-static sm_status put_numbers(sm_told *e) {
-    if (number(e, "rms_norm_eps", number(e, "norm_eps", 0)) == 0)
-        PUT(e, "# The config does not say rms_norm_eps: the usual value.\n");
-    PUT(e, "EPS = %.9g\n", number(e, "rms_norm_eps", number(e, "norm_eps", 1e-6)));
-    const char *scores = sm_architecture_word(e->told.architecture, "scoring_func");
-    PUT(e, "SIGMOID, NORMED, SCALE = %s, %s, %.9g  # of a router\n",
-        scores && strcmp(scores, "sigmoid") == 0 ? "True" : "False",
-        number(e, "norm_topk_prob", 1) != 0 ? "True" : "False",
-        number(e, "routed_scaling_factor", 1));
-    return put_rotary(e);
-}
-
 /* ---- the whole ---- */
 
 static sm_status each_kind(sm_told *e, sm_status (*put)(sm_told *)) {
@@ -213,7 +201,15 @@ static sm_status put_head(sm_told *e) {
     PUT(e, "WHOLE = False  # True: the sizes of the model and the mesh of the plan\n");
     put_mesh(e);
     PUT(e, "LAYERS = {%s}\n", layers);
-    status = put_numbers(e);
+    if (number(e, "rms_norm_eps", number(e, "norm_eps", 0)) == 0)
+        PUT(e, "# The config does not say rms_norm_eps: the usual value.\n");
+    PUT(e, "EPS = %.9g\n", number(e, "rms_norm_eps", number(e, "norm_eps", 1e-6)));
+    const char *scores = sm_architecture_word(e->told.architecture, "scoring_func");
+    PUT(e, "SIGMOID, NORMED, SCALE = %s, %s, %.9g  # of a router\n",
+        scores && strcmp(scores, "sigmoid") == 0 ? "True" : "False",
+        number(e, "norm_topk_prob", 1) != 0 ? "True" : "False",
+        number(e, "routed_scaling_factor", 1));
+    status = put_rotary(e);
     PUT(e, "# Sizes of the model and the plan, and small ones; B: of a microbatch on all chips.\n");
     PUT(e, "SIZE = {\n%s}\n", seen);
     PUT(e, "SIZE = {name: pair[0 if WHOLE else 1] for name, pair in SIZE.items()}\n");

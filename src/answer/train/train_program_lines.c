@@ -538,16 +538,6 @@ sm_axes sm_told_partial(const sm_told *e, int array) {
     return (sm_axes)(e->tasks.partial[tensor] | (sm_told_is_layers(e) ? 0 : SM_BIT(PIPELINE)));
 }
 
-/* Over which axes the arrays differ that come in. Of weights: their parts, and what a microbatch
- * leaves of their gradients. */
-static void mark_inputs(sm_told *e) {
-    for (int i = 0; i < e->lines->arrays; i++) {
-        e->varies[i] = (sm_axes)(sm_told_cut_by(e, i) | sm_told_partial(e, i));
-        e->name[i] = NULL;
-    }
-    e->moves = 0;
-}
-
 sm_status sm_told_function(sm_told *e) {
     sm_status status = SM_OK;
     PUT(e, "\n\ndef %s(w, x, ids, targets, all):\n", sm_told_variable(e, sm_told_kind(e, e->kind)));
@@ -566,6 +556,14 @@ sm_status sm_told_set_kind(sm_told *e, int kind) {
     sm_status status =
         sm_architecture_lines(e->told.architecture, &of, e->r->arena, &e->lines, e->err);
     if (!status) status = list_tasks(e);
-    if (!status) mark_inputs(e);
+    /* Over which axes the arrays differ that come in. Of weights: their parts, and what a
+     * microbatch leaves of their gradients. */
+    if (!status) {
+        for (int i = 0; i < e->lines->arrays; i++) {
+            e->varies[i] = (sm_axes)(sm_told_cut_by(e, i) | sm_told_partial(e, i));
+            e->name[i] = NULL;
+        }
+        e->moves = 0;
+    }
     return status;
 }

@@ -35,23 +35,6 @@ static sm_member *members_by_chip(const sm_validation *v) {
     return m;
 }
 
-static void fill_series(const sm_validation *v, const sm_member *m, chips *c) {
-    for (size_t i = 0; i < v->compared; i++) {
-        const sm_checked *row = &v->row[m[i].at];
-        c->measured[i] = row->row->measured_s;
-        c->lower[i] = row->p.lower_s;
-        c->expected[i] = row->p.expected_s;
-    }
-    c->series[c->n++] =
-        (sm_series){"lower bound", SM_MARK_DASH, v->compared, c->measured, c->lower, NULL};
-    for (size_t i = 0, j; i < v->compared; i = j) {
-        j = sm_members_run(m, v->compared, i);
-        c->series[c->n++] =
-            (sm_series){m[i].key, SM_MARK_DOT, j - i, c->measured + i, c->expected + i, NULL};
-    }
-    qsort(c->series + 1, c->n - 1, sizeof *c->series, by_size);
-}
-
 static const char *subtitle_of(sm_report *r, const sm_validation *v) {
     sm_error_stats s = sm_stats_of(v, v->index, v->compared);
     return sm_textf(r,
@@ -70,7 +53,20 @@ sm_status sm_validate_picture(sm_report *r, const sm_validation *v, sm_error *er
     sm_member *m = members_by_chip(v);
     const char *subtitle = v->compared ? subtitle_of(r, v) : "no row to compare";
     if (!m || !c.series || !c.measured || !c.lower || !c.expected) return sm_fail_memory(err);
-    fill_series(v, m, &c);
+    for (size_t i = 0; i < v->compared; i++) {
+        const sm_checked *row = &v->row[m[i].at];
+        c.measured[i] = row->row->measured_s;
+        c.lower[i] = row->p.lower_s;
+        c.expected[i] = row->p.expected_s;
+    }
+    c.series[c.n++] =
+        (sm_series){"lower bound", SM_MARK_DASH, v->compared, c.measured, c.lower, NULL};
+    for (size_t i = 0, j; i < v->compared; i = j) {
+        j = sm_members_run(m, v->compared, i);
+        c.series[c.n++] =
+            (sm_series){m[i].key, SM_MARK_DOT, j - i, c.measured + i, c.expected + i, NULL};
+    }
+    qsort(c.series + 1, c.n - 1, sizeof *c.series, by_size);
     const sm_panel panel = {.x_label = "measured",
                             .y_label = "expected",
                             .x_unit = "s",

@@ -97,18 +97,16 @@ static const cli_option *wants_value(const cli_verb *verb, const char *word) {
     return NULL;
 }
 
-static void offer_verbs(const asked *a, const cli_program *p) {
-    for (int i = 0; i < p->verbs; i++)
-        offer(a, "", cli_verb_word(p->verb[i]), "", p->verb[i]->about->summary);
-    offer(a, "", "help", "", "the options of a verb");
-}
-
 static sm_status offer_at(const cli_program *p, const asked *a, int words, char **word,
                           sm_error *err) {
     const cli_verb *verb = NULL;
     for (int i = 0; i < p->verbs && words > 1; i++)
         if (strcmp(cli_verb_word(p->verb[i]), word[0]) == 0) verb = p->verb[i];
-    if (words <= 1 || (words == 2 && strcmp(word[0], "help") == 0)) offer_verbs(a, p);
+    if (words <= 1 || (words == 2 && strcmp(word[0], "help") == 0)) {
+        for (int i = 0; i < p->verbs; i++)
+            offer(a, "", cli_verb_word(p->verb[i]), "", p->verb[i]->about->summary);
+        offer(a, "", "help", "", "the options of a verb");
+    }
     if (!verb) return SM_OK;
     if (verb->pass_on) {
         char *argv[CLI_MAX_POSITIONALS + CLI_MAX_OPTIONS] = {"completion", "--"};

@@ -130,16 +130,6 @@ static sm_status take(void *context, const char *cells, sm_error *err) {
     return t->d->r->out_of_memory ? sm_fail_memory(err) : SM_OK;
 }
 
-/* Tokens come in the shares of the work, which takes turns. */
-static void mix(const design *d, design_machine *m) {
-    double tokens = 0, seconds = 0;
-    for (int k = 0; k < d->works; k++) {
-        tokens += d->work[k].share;
-        seconds += d->work[k].share / m->rate[k];
-    }
-    m->tokens_per_s = m->why ? NAN : tokens / seconds;
-}
-
 /* ---- which are worth it ---- */
 
 double design_per_token(const design *d, const design_machine *m) {
@@ -204,6 +194,14 @@ sm_status design_ask(design *d, int threads, sm_error *err) {
         const sweep_taker taker = {take, &t, false};
         s = sweep_spread(d->work[k].s, 0, &askers, &taker, err);
     }
-    for (int64_t i = 0; i < d->machines && !s; i++) mix(d, &d->machine[i]);
+    /* Tokens come in the shares of the work, which takes turns. */
+    for (int64_t i = 0; i < d->machines && !s; i++) {
+        double tokens = 0, seconds = 0;
+        for (int k = 0; k < d->works; k++) {
+            tokens += d->work[k].share;
+            seconds += d->work[k].share / d->machine[i].rate[k];
+        }
+        d->machine[i].tokens_per_s = d->machine[i].why ? NAN : tokens / seconds;
+    }
     return s ? s : find_best(d, err);
 }

@@ -228,16 +228,6 @@ static size_t place_in(const factor *of, const checkpoint_form *f, const size_t 
     return place;
 }
 
-/* What the adapter adds to an element of the part. */
-static float adapted(const merging *m, const checkpoint_form *f, const size_t *at) {
-    size_t in = m->a.tensor->shape[1], column = place_in(&m->a, f, at),
-           row = place_in(&m->b, f, at);
-    double sum = 0;
-    for (size_t k = 0; k < m->rank; k++)
-        sum += (double)m->b.value[row * m->rank + k] * (double)m->a.value[k * in + column];
-    return (float)sum;
-}
-
 static void copy_slice(taking *r, const checkpoint_form *f, size_t slice, const merging *m) {
     const sm_train_array *a = f->array;
     sm_copied dim[SM_MAX_RANK];
@@ -253,7 +243,13 @@ static void copy_slice(taking *r, const checkpoint_form *f, size_t slice, const 
             at[d] = left % dim[d].count;
             to += at[d] * dim[d].to;
         }
-        room[to] += adapted(m, f, at);
+        /* What the adapter adds to an element of the part. */
+        size_t in = m->a.tensor->shape[1], column = place_in(&m->a, f, at),
+               row = place_in(&m->b, f, at);
+        double sum = 0;
+        for (size_t k = 0; k < m->rank; k++)
+            sum += (double)m->b.value[row * m->rank + k] * (double)m->a.value[k * in + column];
+        room[to] += (float)sum;
         if (scale) scale[to] = 0;
     }
 }
@@ -358,17 +354,14 @@ static sm_status check_adapters(const taking *r, sm_error *err) {
     return SM_OK;
 }
 
-/* A training that has made a step has moments; weights of another tool, of no step, begin one. */
-static bool begins_training(const sm_safetensors *file) {
+sm_status train_checkpoint_take(sm_trainer *t, const sm_model *model, const sm_safetensors *file,
+                                const char *path, sm_error *err) {
+    /* A training that has made a step has moments; weights of another tool, of no step, begin one.
+     */
     bool moments = false;
     for (size_t i = 0; i < file->n; i++)
         moments |= strncmp(file->tensor[i].name, "optimizer.", 10) == 0;
-    return file->steps == 0 && !moments;
-}
-
-sm_status train_checkpoint_take(sm_trainer *t, const sm_model *model, const sm_safetensors *file,
-                                const char *path, sm_error *err) {
-    bool begins = begins_training(file);
+    bool begins = file->steps == 0 && !moments;
     taking r = {.model = model, .file = file, .path = path, .begins = begins};
     sm_status status = check_model(model, file, path, err);
     if (!status) status = sm_trainer_load(t, !begins, take_array, &r, err);

@@ -19,13 +19,6 @@ typedef struct rank_times {
     sm_train_row row[KINDS][SM_MOST_TRAIN_ROWS];
 } rank_times;
 
-static void read_times(const sm_trainer *t, const train_tally *tally, rank_times *mine) {
-    mine->stage = sm_trainer_stage(t);
-    mine->tally = *tally;
-    for (int k = 0; k < KINDS; k++)
-        mine->rows[k] = sm_trainer_rows(t, k == MOVES, true, mine->row[k], SM_MOST_TRAIN_ROWS);
-}
-
 /* ---- rows ---- */
 
 const char *train_way_name(train_way way) {
@@ -131,7 +124,12 @@ sm_status train_tally_gather(sm_communicator *world, sm_trainer *t, const train_
     rank_times *mine = sm_calloc(1, sizeof *mine);
     rank_times *all = sm_calloc((size_t)world->size, sizeof *all);
     sm_status status = mine && all ? SM_OK : sm_fail_memory(err);
-    if (!status) read_times(t, tally, mine);
+    if (!status) {
+        mine->stage = sm_trainer_stage(t);
+        mine->tally = *tally;
+        for (int k = 0; k < KINDS; k++)
+            mine->rows[k] = sm_trainer_rows(t, k == MOVES, true, mine->row[k], SM_MOST_TRAIN_ROWS);
+    }
     if (!status) status = sm_run_all_gather(world, mine, sizeof *mine, all, err);
     if (!status && world->rank == 0) {
         out->stage = stage;

@@ -216,7 +216,11 @@ sm_status sm_request_file_rewind(sm_request_file *f, sm_error *err) {
     f->requests = 0.0;
     f->last_s = 0.0;
     f->conversation = 0;
-    sm_status status = line_reader_rewind(&f->reader, err);
+    /* From the beginning again. SM_IO for what cannot be read twice. */
+    f->reader.begin = f->reader.end = 0;
+    f->reader.at_end = false;
+    f->reader.line = 0;
+    sm_status status = packed_rewind(f->reader.file, err);
     return status ? status : begin(f, err);
 }
 

@@ -9,18 +9,6 @@ typedef struct side {
     int along;
 } side;
 
-static void read_sides(const diagonal_of *of, const sm_local_block *in, side *sides) {
-    const sm_mesh *mesh = &of->m->mesh;
-    sm_axes all = (sm_axes)((1u << mesh->axes) - 1);
-    size_t step = 1;
-    for (int d = in->rank - 1; d >= 0; d--) {
-        size_t whole = (size_t)of->einsum->index[of->array->dim[d].index].size;
-        sm_part_range r = sm_layout_range(mesh, of->layout, d, all, of->m->at, whole);
-        sides[d] = (side){.offset = r.offset, .held = r.held, .step = step};
-        step *= in->size[d];
-    }
-}
-
 /* Where in the block an element of the diagonal is; false: another chip has it. */
 static bool place_of(const side *sides, int rank, const size_t *along_offset, const size_t *at,
                      size_t *place) {
@@ -39,7 +27,15 @@ sm_status local_diagonal(const diagonal_of *of, const sm_local_block *in, sm_loc
     size_t size[SM_MAX_RANK], offset[SM_MAX_RANK], at[SM_MAX_RANK] = {0}, place;
     size_t width = sm_element_bytes(in->element);
     int rank = 0;
-    read_sides(of, in, sides);
+    const sm_mesh *mesh = &of->m->mesh;
+    sm_axes all = (sm_axes)((1u << mesh->axes) - 1);
+    size_t step = 1;
+    for (int d = in->rank - 1; d >= 0; d--) {
+        size_t whole = (size_t)of->einsum->index[of->array->dim[d].index].size;
+        sm_part_range r = sm_layout_range(mesh, of->layout, d, all, of->m->at, whole);
+        sides[d] = (side){.offset = r.offset, .held = r.held, .step = step};
+        step *= in->size[d];
+    }
     for (int d = 0; d < in->rank; d++) {
         if (sm_index_repeats(of->einsum, of->array->dim[d].index) >= 0) continue;
         label[rank] = (int8_t)of->array->dim[d].index;

@@ -236,17 +236,6 @@ static verdict judge(const writer *w, size_t sequence, size_t rows) {
     return v;
 }
 
-static void accept(writer *w, size_t sequence, const verdict *v) {
-    size_t *length = &w->length[sequence];
-    w->result->drafted += (double)w->drafted[sequence];
-    w->result->accepted += (double)v->kept;
-    assert(v->kept <= w->drafted[sequence] && *length + v->kept < w->end[sequence]);
-    *length += v->kept;
-    w->text[sequence][(*length)++] = v->next;
-    sm_generator_rewind(w->job->target, sequence, *length - 1);
-    if (w->job->draft) sm_generator_rewind(w->job->draft, sequence, *length - 1);
-}
-
 /* What the scores of a pass make of each text that it fed: what was drafted and stays, and a token
  * behind it. rows: of scores of each. */
 static sm_status settle(writer *w, size_t rows, sm_error *err) {
@@ -254,7 +243,16 @@ static sm_status settle(writer *w, size_t rows, sm_error *err) {
         if (is_text(w, i) && w->count[i]) w->verdict[i] = judge(w, i, rows);
     sm_status status = sm_generator_share(w->job->target, w->verdict, sizeof *w->verdict, err);
     for (size_t i = 0; !status && i < w->job->sequences; i++)
-        if (w->count[i]) accept(w, i, &w->verdict[i]);
+        if (w->count[i]) {
+            size_t *length = &w->length[i];
+            w->result->drafted += (double)w->drafted[i];
+            w->result->accepted += (double)w->verdict[i].kept;
+            assert(w->verdict[i].kept <= w->drafted[i] && *length + w->verdict[i].kept < w->end[i]);
+            *length += w->verdict[i].kept;
+            w->text[i][(*length)++] = w->verdict[i].next;
+            sm_generator_rewind(w->job->target, i, *length - 1);
+            if (w->job->draft) sm_generator_rewind(w->job->draft, i, *length - 1);
+        }
     return status;
 }
 

@@ -61,23 +61,6 @@ static sm_line solve(const line_rows *rows, double unit) {
     return line;
 }
 
-static void fit_line(line_rows *rows, double unit, sm_measured_line *out) {
-    enum { ROUNDS = 60 };
-    assert(rows->n >= 2 && unit > 0.0);
-    for (int i = 0; i < rows->n; i++) rows->weight[i] = 1.0;
-    for (int round = 0; round < ROUNDS; round++) {
-        out->line = solve(rows, unit);
-        for (int i = 0; i < rows->n; i++)
-            rows->residual[i] = sm_line_at(out->line, rows->bytes[i]) / rows->seconds[i] - 1.0;
-        double scale = scale_of(rows->residual, rows->n, rows->room);
-        for (int i = 0; i < rows->n; i++)
-            rows->weight[i] = sm_soft_weight(rows->residual[i] / scale);
-    }
-    const sm_line *line = &out->line;
-    out->crossover_bytes = line->s_per_byte > 0.0 ? line->latency_s / line->s_per_byte : 0.0;
-    out->error = median_size(rows->residual, rows->n, rows->room);
-}
-
 static sm_status check_line(const double *bytes, const double *seconds, int n, double *most,
                             sm_error *err) {
     bool differ = false;
@@ -101,7 +84,19 @@ sm_status sm_measure_line(const double *bytes, const double *seconds, int n, sm_
     double *room = sm_calloc(3 * (size_t)n, sizeof *room);
     if (!room) return sm_fail_memory(err);
     line_rows rows = {bytes, seconds, n, room, room + n, room + 2 * n};
-    fit_line(&rows, most, out);
+    enum { ROUNDS = 60 };
+    assert(rows.n >= 2 && most > 0.0);
+    for (int i = 0; i < rows.n; i++) rows.weight[i] = 1.0;
+    for (int round = 0; round < ROUNDS; round++) {
+        out->line = solve(&rows, most);
+        for (int i = 0; i < rows.n; i++)
+            rows.residual[i] = sm_line_at(out->line, rows.bytes[i]) / rows.seconds[i] - 1.0;
+        double scale = scale_of(rows.residual, rows.n, rows.room);
+        for (int i = 0; i < rows.n; i++) rows.weight[i] = sm_soft_weight(rows.residual[i] / scale);
+    }
+    const sm_line *line = &out->line;
+    out->crossover_bytes = line->s_per_byte > 0.0 ? line->latency_s / line->s_per_byte : 0.0;
+    out->error = median_size(rows.residual, rows.n, rows.room);
     sm_free(room);
     return SM_OK;
 }

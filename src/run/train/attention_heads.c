@@ -131,13 +131,6 @@ typedef struct lies {
     lie x[ATTENTION_ARRAYS], d[ATTENTION_ARRAYS];
 } lies;
 
-static void find_lies(const attention_blocks *b, lies *l) {
-    for (int i = 0; i < ATTENTION_ARRAYS; i++) {
-        if (b->x[i]) l->x[i] = lie_of(b, i, b->x[i]);
-        if (b->d[i]) l->d[i] = lie_of(b, i, b->d[i]);
-    }
-}
-
 static attention_rows rows_of(const attention_blocks *b, const lie *how, int array,
                               const sm_local_block *x, const size_t *at) {
     if (!x) return (attention_rows){NULL, 0};
@@ -197,7 +190,10 @@ void attention_each_head(const attention_blocks *b,
     size_t size[SM_MAX_RANK], at[SM_MAX_RANK] = {0}, number = 0;
     int rank = heads_of(b, size), d = 0;
     lies l;
-    find_lies(b, &l);
+    for (int i = 0; i < ATTENTION_ARRAYS; i++) {
+        if (b->x[i]) l.x[i] = lie_of(b, i, b->x[i]);
+        if (b->d[i]) l.d[i] = lie_of(b, i, b->d[i]);
+    }
     while (d >= 0) {
         attention_head h = head_at(b, &l, at, number++);
         visit(&h, context);

@@ -75,17 +75,6 @@ static sm_status widen_all(train_call *k, copies *w, bool forward, sm_error *err
     return status;
 }
 
-static void narrow_all(copies *w, sm_local_block *out, bool made) {
-    for (int i = 0; i < w->n; i++) sm_local_block_free(&w->in[i]);
-    for (int i = 0; i < w->outs; i++) {
-        if (w->out[i].data == out[i].data) continue;
-        if (made)
-            sm_elements_write(out[i].element, out[i].data, 0, sm_local_block_count(&out[i]),
-                              w->out[i].data);
-        sm_local_block_free(&w->out[i]);
-    }
-}
-
 static sm_status timed(sm_trainer *t, const sm_call *c, sm_error *err) {
     const bool forward = c->kind == SM_CALL_FORWARD;
     assert(c->op);
@@ -112,7 +101,14 @@ static sm_status timed(sm_trainer *t, const sm_call *c, sm_error *err) {
     copies w = {.n = 0};
     sm_status status = widen_all(&k, &w, forward, err);
     if (!status) status = forward ? train_forward_kernel(&k, err) : train_gradient_kernel(&k, err);
-    narrow_all(&w, c->out, !status);
+    for (int i = 0; i < w.n; i++) sm_local_block_free(&w.in[i]);
+    for (int i = 0; i < w.outs; i++) {
+        if (w.out[i].data == c->out[i].data) continue;
+        if (!status)
+            sm_elements_write(c->out[i].element, c->out[i].data, 0,
+                              sm_local_block_count(&c->out[i]), w.out[i].data);
+        sm_local_block_free(&w.out[i]);
+    }
     train_kernel_took(t, c->op, begun_s, inside_s);
     return status;
 }

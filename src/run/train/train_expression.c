@@ -234,9 +234,11 @@ static size_t pictures_before(const sm_trainer *t, size_t sequence, size_t at, s
     return less;
 }
 
-/* Places that the sections of pairs turn by. A picture's rows of numbers begin where it does, and
- * what follows goes on behind its longer side. */
-static void find_places(const expression *x, const train_turns *turns, size_t *place) {
+/* The row of the table for the position at hand. */
+static const float *turns_here(const expression *x, const train_turns *turns) {
+    size_t place[3];
+    /* Places that the sections of pairs turn by. A picture's rows of numbers begin where it does,
+     * and what follows goes on behind its longer side. */
     const sm_trainer *t = x->c->t;
     size_t sequence = x->at[x->sequences] + x->sequence_offset, of_picture = 0, side = turns->side;
     size_t at = x->at[x->places] + x->place_offset + turns->first + train_position(t, sequence);
@@ -245,12 +247,6 @@ static void find_places(const expression *x, const train_turns *turns, size_t *p
     place[0] = at;
     place[1] = side ? at + of_picture / side : at;
     place[2] = side ? at + of_picture % side : at;
-}
-
-/* The row of the table for the position at hand. */
-static const float *turns_here(const expression *x, const train_turns *turns) {
-    size_t place[3];
-    find_places(x, turns, place);
     for (int i = 0; i < 3; i++) /* what pads a pass */
         if (place[i] >= turns->positions) place[i] = turns->positions - 1;
     if (!turns->section) return turns->table + 2 * place[0] * turns->half;

@@ -50,17 +50,6 @@ void train_tie_weights(sm_trainer *t) {
             tie_weight(t, &t->stage.layer[i], k);
 }
 
-/* The array goes with the first layer that has it. The lists of a generator may be gone. */
-static void untie_weights(sm_trainer *t) {
-    const size_t all = (size_t)t->stage.layers * SM_MAX_TENSORS;
-    for (size_t i = 1; i < all; i++) {
-        sm_local_block *copy = &t->stage.layer[i / SM_MAX_TENSORS].weight[i % SM_MAX_TENSORS];
-        for (size_t k = 0; copy->data && k < i; k++)
-            if (t->stage.layer[k / SM_MAX_TENSORS].weight[k % SM_MAX_TENSORS].data == copy->data)
-                copy->data = NULL;
-    }
-}
-
 /* ---- what weights are stored in ---- */
 
 /* The op that multiplies by a weight, or looks words up in it; NULL: others read it. */
@@ -90,13 +79,6 @@ static side side_of(const sm_program *b, const sm_op *op, const sm_tensor *w, in
     return !made ? INPUTS : has(x, w->dim[d]) ? BATCH : OUTPUTS;
 }
 
-/* The largest power of two that divides both. */
-static size_t power_in(size_t n, size_t most) {
-    size_t power = 1;
-    while (power < most && n % (2 * power) == 0) power *= 2;
-    return power;
-}
-
 static size_t local_size(const sm_trainer *t, const sm_program *b, const sm_tensor *w, int d) {
     return (size_t)(b->dim[w->dim[d]].size / train_degree(t, w->at[d]));
 }
@@ -113,7 +95,10 @@ static void find_box(const sm_trainer *t, sm_element element, const sm_program *
     for (int d = w->rank - 1; d >= 0; d--) {
         side of = side_of(b, op, w, d);
         size_t size = local_size(t, b, w, d);
-        box[d] = power_in(size, most[of]);
+        /* The largest power of two that divides both. */
+        size_t power = 1;
+        while (power < most[of] && size % (2 * power) == 0) power *= 2;
+        box[d] = power;
         most[of] = box[d] == size ? most[of] / box[d] : 1;
     }
 }
@@ -232,7 +217,14 @@ sm_status train_layers_new(sm_trainer *t, sm_error *err) {
 
 void train_layers_free(sm_trainer *t) {
     for (int i = 0; i < t->stage.layers; i++) train_moments_free(&t->stage.layer[i]);
-    untie_weights(t);
+    /* The array goes with the first layer that has it. The lists of a generator may be gone. */
+    const size_t all = (size_t)t->stage.layers * SM_MAX_TENSORS;
+    for (size_t i = 1; i < all; i++) {
+        sm_local_block *copy = &t->stage.layer[i / SM_MAX_TENSORS].weight[i % SM_MAX_TENSORS];
+        for (size_t k = 0; copy->data && k < i; k++)
+            if (t->stage.layer[k / SM_MAX_TENSORS].weight[k % SM_MAX_TENSORS].data == copy->data)
+                copy->data = NULL;
+    }
     sm_stage_free(&t->stage);
     sm_free(t->message);
 }
