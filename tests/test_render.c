@@ -286,19 +286,13 @@ static void no_line_is_wider_than_the_page(void **state) {
 
 static void json_is_laid_out(void **state) {
     sm_report *r = *state;
-    sm_data *shape = sm_data_array(r->arena), *plan = sm_data_object(r->arena);
-    sm_data_put(r->data, r->arena, "command", sm_data_string(r->arena, "train"));
-    sm_data_push(shape, sm_data_number(r->arena, 16));
-    sm_data_push(shape, sm_data_number(r->arena, 0.1));
-    sm_data_put(r->data, r->arena, "shape", shape);
-    sm_data_put(r->data, r->arena, "none", sm_data_number(r->arena, (double)NAN));
-    sm_data_put(r->data, r->arena, "empty", sm_data_object(r->arena));
-    sm_data_put(plan, r->arena, "a long key to fill the line with",
-                sm_data_string(r->arena, "and a long value too"));
-    sm_data_put(plan, r->arena, "another long key to fill the line",
-                sm_data_string(r->arena, "and another value"));
-    sm_data_put(plan, r->arena, "fits", sm_data_bool(r->arena, false));
-    sm_data_put(r->data, r->arena, "plan", plan);
+    sm_put(r, r->data, "command", "train");
+    sm_put(r, sm_put_array(r, r->data, "shape"), NULL, 16.0, 0.1);
+    sm_put(r, r->data, "none", (double)NAN);
+    sm_put_object(r, r->data, "empty");
+    sm_put(r, sm_put_object(r, r->data, "plan"),
+           "a long key to fill the line with|another long key to fill the line|fits",
+           "and a long value too", "and another value", (bool)false);
     expect(r, JSON, 0,
            "{\n"
            "  \"command\": \"train\",\n"
@@ -315,8 +309,7 @@ static void json_is_laid_out(void **state) {
 
 static void json_escapes(void **state) {
     sm_report *r = *state;
-    sm_data_put(r->data, r->arena, "k\"",
-                sm_data_string(r->arena, "\\ \b\f\n\r\t \x01\x1f\x7f é \xff\xC3"));
+    sm_put(r, r->data, "k\"", "\\ \b\f\n\r\t \x01\x1f\x7f é \xff\xC3");
     expect(
         r, JSON, 0,
         "{\n"
@@ -324,21 +317,18 @@ static void json_escapes(void **state) {
         "}\n");
 }
 
-static sm_data *random_data(sm_arena *arena, sm_rng *rng, int depth) {
+static void put_random(sm_report *r, sm_data *in, const char *key, sm_rng *rng, int depth) {
     uint64_t kind = sm_rng_below(rng, depth > 0 ? 6 : 4), bits = sm_rng_next(rng);
     double number;
     memcpy(&number, &bits, sizeof number);
-    if (kind == 0) return sm_data_bool(arena, bits & 1);
-    if (kind == 1) return sm_data_number(arena, number);
-    if (kind == 2) return sm_data_string(arena, random_text(arena, rng));
-    if (kind == 3) return sm_data_number(arena, (double)(bits % 1000));
-    sm_data *parent = kind == 4 ? sm_data_array(arena) : sm_data_object(arena);
-    for (uint64_t i = 0, n = sm_rng_below(rng, 8); i < n; i++) {
-        sm_data *child = random_data(arena, rng, depth - 1);
-        if (kind == 4) sm_data_push(parent, child);
-        else sm_data_put(parent, arena, sm_arena_printf(arena, "k%d", (int)i), child);
-    }
-    return parent;
+    if (kind == 0) sm_put(r, in, key, (bool)(bits & 1));
+    if (kind == 1) sm_put(r, in, key, number);
+    if (kind == 2) sm_put(r, in, key, random_text(r->arena, rng));
+    if (kind == 3) sm_put(r, in, key, (double)(bits % 1000));
+    if (kind < 4) return;
+    sm_data *parent = kind == 4 ? sm_put_array(r, in, key) : sm_put_object(r, in, key);
+    for (uint64_t i = 0, n = sm_rng_below(rng, 8); i < n; i++)
+        put_random(r, parent, kind == 4 ? NULL : sm_textf(r, "k%d", (int)i), rng, depth - 1);
 }
 
 /* jansson is the oracle: it must read back the same tree. */
@@ -366,7 +356,7 @@ static void json_reads_back(void **state) {
     sm_rng rng = {23};
     for (int i = 0; i < 300; i++) {
         sm_report *r = sm_report_new();
-        sm_data_put(r->data, r->arena, "x", random_data(r->arena, &rng, 6));
+        put_random(r, r->data, "x", &rng, 6);
         char *text = rendered(r, JSON, 0);
         json_error_t why;
         json_t *read = json_loads(text, JSON_REJECT_DUPLICATES, &why);
@@ -380,13 +370,8 @@ static void json_reads_back(void **state) {
 
 static void json_nested_too_deep_is_refused(void **state) {
     sm_report *r = *state;
-    sm_data *at = sm_data_array(r->arena);
-    sm_data_put(r->data, r->arena, "deep", at);
-    for (int i = 0; i < 100000; i++) {
-        sm_data *below = sm_data_array(r->arena);
-        sm_data_push(at, below);
-        at = below;
-    }
+    sm_data *at = sm_put_array(r, r->data, "deep");
+    for (int i = 0; i < 100000; i++) at = sm_put_array(r, at, NULL);
     FILE *out = tmpfile();
     sm_error err;
     assert_int_equal(sm_render_json(r, out, &err), SM_INTERNAL);

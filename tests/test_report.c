@@ -19,11 +19,9 @@ static int teardown(void **state) {
 }
 
 static void objects_keep_their_order(void **state) {
-    sm_arena *arena = *state;
-    sm_data *object = sm_data_object(arena);
-    assert_true(sm_data_put(object, arena, "b", sm_data_number(arena, 2)));
-    assert_true(sm_data_put(object, arena, "a", sm_data_string(arena, "text")));
-    assert_true(sm_data_put(object, arena, "c", sm_data_bool(arena, true)));
+    sm_report r = {.arena = *state};
+    sm_data *object = sm_data_object(r.arena);
+    sm_put(&r, object, "b|a|c", 2.0, "text", (bool)true);
     const sm_data *child = object->first;
     assert_string_equal(child->key, "b");
     assert_string_equal(child->next->key, "a");
@@ -35,21 +33,22 @@ static void objects_keep_their_order(void **state) {
     assert_null(sm_data_get(object, "d"));
     assert_null(sm_data_get(NULL, "a"));
     assert_null(sm_data_get(child, "a"));
+    assert_false(r.out_of_memory);
 }
 
 static void keys_and_strings_are_copied(void **state) {
-    sm_arena *arena = *state;
+    sm_report r = {.arena = *state};
     char key[] = "key", text[] = "text";
-    sm_data *object = sm_data_object(arena);
-    sm_data_put(object, arena, key, sm_data_string(arena, text));
+    sm_data *object = sm_data_object(r.arena);
+    sm_put(&r, object, key, (const char *)text);
     key[0] = text[0] = 'X';
     assert_string_equal(sm_data_get(object, "key")->string, "text");
 }
 
 static void arrays_grow(void **state) {
-    sm_arena *arena = *state;
-    sm_data *array = sm_data_array(arena);
-    for (int i = 0; i < 1000; i++) assert_true(sm_data_push(array, sm_data_number(arena, i)));
+    sm_report r = {.arena = *state};
+    sm_data *array = sm_put_array(&r, sm_data_object(r.arena), "list");
+    for (int i = 0; i < 1000; i++) sm_put(&r, array, NULL, i);
     int i = 0;
     for (const sm_data *child = array->first; child != NULL; child = child->next, i++)
         assert_true(child->number == i);
@@ -57,25 +56,30 @@ static void arrays_grow(void **state) {
 }
 
 static void what_json_cannot_hold_is_null(void **state) {
-    sm_arena *arena = *state;
-    assert_int_equal(sm_data_number(arena, (double)NAN)->kind, SM_DATA_NULL);
-    assert_int_equal(sm_data_number(arena, (double)INFINITY)->kind, SM_DATA_NULL);
-    assert_int_equal(sm_data_number(arena, -(double)INFINITY)->kind, SM_DATA_NULL);
-    assert_int_equal(sm_data_string(arena, NULL)->kind, SM_DATA_NULL);
+    sm_report r = {.arena = *state};
+    sm_data *object = sm_data_object(r.arena);
+    sm_put(&r, object, "nan|more|less|text", (double)NAN, (double)INFINITY, -(double)INFINITY,
+           (const char *)NULL);
+    for (const sm_data *child = object->first; child != NULL; child = child->next)
+        assert_int_equal(child->kind, SM_DATA_NULL);
+    assert_string_equal(object->last->key, "text");
 }
 
 static void null_and_wrong_parents_are_refused(void **state) {
-    sm_arena *arena = *state;
-    sm_data *object = sm_data_object(arena), *array = sm_data_array(arena);
-    sm_data *number = sm_data_number(arena, 1);
-    assert_false(sm_data_put(NULL, arena, "k", number));
-    assert_false(sm_data_put(object, arena, "k", NULL));
-    assert_false(sm_data_put(object, arena, NULL, number));
-    assert_false(sm_data_put(array, arena, "k", number));
-    assert_false(sm_data_push(object, number));
-    assert_false(sm_data_push(array, NULL));
-    assert_false(sm_data_push(NULL, number));
-    assert_null(object->first);
+    sm_report r = {.arena = *state};
+    sm_data *object = sm_data_object(r.arena), *array = sm_put_array(&r, object, "list");
+    sm_data *other = sm_data_object(r.arena);
+    assert_false(sm_data_put(NULL, r.arena, "k", other));
+    assert_false(sm_data_put(object, r.arena, "k", NULL));
+    assert_false(sm_data_put(object, r.arena, NULL, other));
+    assert_false(sm_data_put(array, r.arena, "k", other));
+    assert_false(sm_data_put(array, r.arena, NULL, NULL));
+    assert_false(sm_data_put(NULL, r.arena, NULL, other));
+    assert_ptr_equal(object->first, array);
+    assert_null(array->first);
+    assert_false(r.out_of_memory);
+    sm_put(&r, array, "k", 1.0);
+    assert_true(r.out_of_memory);
 }
 
 static void derivations_hang_together(void **state) {
@@ -161,8 +165,7 @@ static void fill(sm_report *r) {
         sm_page_cells(r, table, (const char *[]){long_text});
     sm_report_bar(r, long_text, long_text, 1, 1, &(sm_bar_part){long_text, 1});
     sm_page_why(r, NULL, long_text, long_text, 1, "s");
-    if (!sm_data_put(r->data, r->arena, long_text, sm_data_string(r->arena, long_text)))
-        r->out_of_memory = true;
+    sm_put(r, r->data, long_text, (const char *)long_text);
 }
 
 /* Whichever allocation fails, the report knows that it is not whole. */
@@ -180,14 +183,12 @@ static void reports_know_when_memory_was_out(void **state) {
 }
 
 static sm_data *sample(sm_arena *arena) {
-    sm_data *object = sm_data_object(arena), *list = sm_data_array(arena);
-    bool done = sm_data_push(list, sm_data_number(arena, 0.1)) &&
-                sm_data_push(list, sm_data_number(arena, 1e14)) &&
-                sm_data_push(list, sm_data_bool(arena, false)) &&
-                sm_data_put(object, arena, "a \"key\"", sm_data_string(arena, "t\nx\x01\xff")) &&
-                sm_data_put(object, arena, "list", list) &&
-                sm_data_put(object, arena, "none", sm_data_object(arena));
-    return done ? object : NULL;
+    sm_report r = {.arena = arena};
+    sm_data *object = sm_data_object(arena);
+    sm_put(&r, object, "a \"key\"", "t\nx\x01\xff");
+    sm_put(&r, sm_put_array(&r, object, "list"), NULL, 0.1, 1e14, (bool)false);
+    sm_put_object(&r, object, "none");
+    return r.out_of_memory ? NULL : object;
 }
 
 static void json_has_two_layouts(void **state) {

@@ -130,7 +130,7 @@ sm_data *sm_list_fields(const sm_listing *list, bool shown, size_t n, const sm_f
 #define SM_F14(x, ...) SM_FIELD(x), SM_F13(__VA_ARGS__)
 #define SM_F15(x, ...) SM_FIELD(x), SM_F14(__VA_ARGS__)
 #define SM_F16(x, ...) SM_FIELD(x), SM_F15(__VA_ARGS__)
-/* The same of numbers that a clock gave: sm_data_timed. */
+/* The same of numbers that a clock gave, which are not the same in every run. */
 #define sm_put_timed(r, object, keys, ...)                                                         \
     sm_put_timed_fields((r), (object), (keys),                                                     \
                         sizeof((const double[]){__VA_ARGS__}) / sizeof(double),                    \

@@ -7,8 +7,8 @@
 
 SM_DECLARATIONS_BEGIN
 
-/* ---- data tree: keys keep their order. All constructors take the arena that owns the tree and
- * return NULL when out of memory; all adders accept NULL and then return false. ---- */
+/* ---- data tree: keys keep their order. It lies in the arena of its report, whose shorthand
+ * (page.h) fills it. ---- */
 typedef enum sm_data_kind {
     SM_DATA_NULL,
     SM_DATA_BOOL,
@@ -29,21 +29,10 @@ typedef struct sm_data {
 } sm_data;
 /* A new object without keys. NULL when out of memory. */
 sm_data *sm_data_object(sm_arena *arena);
-/* A new array without elements. NULL when out of memory. */
-sm_data *sm_data_array(sm_arena *arena);
-/* A string, copied; NULL text gives null. NULL when out of memory. */
-sm_data *sm_data_string(sm_arena *arena, const char *text);
-/* A number; NaN and infinity give null. NULL when out of memory. */
-sm_data *sm_data_number(sm_arena *arena, double value);
-/* A number that a clock gave, which is not the same in every run. NULL when out of memory. */
-sm_data *sm_data_timed(sm_arena *arena, double value);
-/* True or false. NULL when out of memory. */
-sm_data *sm_data_bool(sm_arena *arena, bool truth);
-/* Append a value to an object under a key, which is copied and not compared with those there. False
- * when out of memory, or when object, key or value is NULL or object is no object. */
-bool sm_data_put(sm_data *object, sm_arena *arena, const char *key, sm_data *value);
-/* Append a value to an array. False when either is NULL or array is no array. */
-bool sm_data_push(sm_data *array, sm_data *value);
+/* Append a value to an object under a key, which is copied and not compared with those there; to an
+ * array where key is NULL. False when out of memory, or when parent or value is NULL or parent is
+ * of the other kind. */
+bool sm_data_put(sm_data *parent, sm_arena *arena, const char *key, sm_data *value);
 /* The value under a key of an object. NULL if absent, or when it is no object. */
 const sm_data *sm_data_get(const sm_data *object, const char *key);
 

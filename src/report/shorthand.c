@@ -132,18 +132,21 @@ void sm_page_fields(sm_report *r, sm_table *table, size_t n, const sm_field *fie
 
 /* ---- the JSON answer ---- */
 
-static sm_data *attach(sm_report *r, sm_data *parent, const char *key, sm_data *child) {
-    bool done = key ? sm_data_put(parent, r->arena, key, child) : sm_data_push(parent, child);
-    if (!done) r->out_of_memory = true;
-    return child;
+static sm_data *attach(sm_report *r, sm_data *parent, const char *key, sm_data of) {
+    sm_data *data = sm_report_room(r, 1, sizeof *data);
+    if (!data) return NULL;
+    *data = of;
+    if (of.string) data->string = keep(r, of.string, strlen(of.string));
+    if (!sm_data_put(parent, r->arena, key, data)) r->out_of_memory = true;
+    return data;
 }
 
 sm_data *sm_put_object(sm_report *r, sm_data *parent, const char *key) {
-    return attach(r, parent, key, sm_data_object(r->arena));
+    return attach(r, parent, key, (sm_data){.kind = SM_DATA_OBJECT});
 }
 
 sm_data *sm_put_array(sm_report *r, sm_data *parent, const char *key) {
-    return attach(r, parent, key, sm_data_array(r->arena));
+    return attach(r, parent, key, (sm_data){.kind = SM_DATA_ARRAY});
 }
 
 sm_data *sm_put_nested(sm_report *r, sm_data *object, const char **key) {
@@ -162,10 +165,13 @@ sm_field sm_field_text(const char *text) { return (sm_field){SM_DATA_STRING, 0, 
 
 sm_field sm_field_truth(bool truth) { return (sm_field){SM_DATA_BOOL, truth, NULL}; }
 
-static sm_data *data_of(sm_report *r, const sm_field *f) {
-    if (f->kind == SM_DATA_STRING) return sm_data_string(r->arena, f->text);
-    if (f->kind == SM_DATA_BOOL) return sm_data_bool(r->arena, f->number != 0);
-    return sm_data_number(r->arena, f->number);
+/* What JSON cannot hold is null. */
+static sm_data data_of(sm_field f) {
+    if (f.kind == SM_DATA_STRING)
+        return (sm_data){.kind = f.text ? SM_DATA_STRING : SM_DATA_NULL, .string = f.text};
+    if (f.kind == SM_DATA_BOOL) return (sm_data){.kind = SM_DATA_BOOL, .truth = f.number != 0};
+    return isfinite(f.number) ? (sm_data){.kind = SM_DATA_NUMBER, .number = f.number}
+                              : (sm_data){.kind = SM_DATA_NULL};
 }
 
 /* The next of the keys that '|' separates; NULL of none. */
@@ -180,13 +186,16 @@ static const char *next_key(sm_report *r, const char **keys, bool last) {
 void sm_put_fields(sm_report *r, sm_data *object, const char *keys, size_t n,
                    const sm_field *field) {
     for (size_t i = 0; i < n; i++)
-        attach(r, object, next_key(r, &keys, i + 1 == n), data_of(r, &field[i]));
+        attach(r, object, next_key(r, &keys, i + 1 == n), data_of(field[i]));
 }
 
 void sm_put_timed_fields(sm_report *r, sm_data *object, const char *keys, size_t n,
                          const double *value) {
-    for (size_t i = 0; i < n; i++)
-        attach(r, object, next_key(r, &keys, i + 1 == n), sm_data_timed(r->arena, value[i]));
+    for (size_t i = 0; i < n; i++) {
+        sm_data of = data_of(sm_field_number(value[i]));
+        of.timed = true;
+        attach(r, object, next_key(r, &keys, i + 1 == n), of);
+    }
 }
 
 /* ---- lists ---- */
@@ -215,7 +224,7 @@ sm_data *sm_list_fields(const sm_listing *list, bool shown, size_t n, const sm_f
         size_t head = strcspn(at, "<>-|"), length = strcspn(at, "|");
         const char *key = sm_textf(r, "%.*s", (int)head, at);
         sm_data *into = head ? sm_put_nested(r, row, &key) : NULL;
-        if (head) attach(r, into, key, data_of(r, &field[i]));
+        if (head) attach(r, into, key, data_of(field[i]));
         if (head < length) cell[cells++] = field[i];
         at += length + (at[length] == '|');
     }
