@@ -230,6 +230,7 @@ typedef struct cli_model_values {
     cli_list families;
     const char *as;
     int64_t pictures, source; /* of a sequence; 0: as the config says, and of pictures none */
+    bool sees;                /* with its tower, if it has one, for as many as the config says */
 } cli_model_values;
 #define CLI_SOURCE_PLACES(values, member)                                                          \
     CLI_AT(values, "pictures", member.pictures), CLI_AT(values, "source", member.source)

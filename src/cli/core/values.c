@@ -426,7 +426,7 @@ sm_status cli_library(const cli_call *call, const cli_model_values *given, const
     return sm_words_fail(words, &source, all, "no family is called", err);
 }
 
-/* With the tower that reads its pictures, or its encoder, for so many of them. */
+/* With the tower that reads its pictures, or its encoder, for so many of them, if it is said. */
 static sm_status read_source(const cli_call *call, const cli_model_values *given,
                              const sm_library *library, const sm_source *config, sm_model *model,
                              sm_error *err) {
@@ -441,13 +441,15 @@ static sm_status read_source(const cli_call *call, const cli_model_values *given
                           "a model that sees pictures reads no text before it writes");
     if (sees && !seeing && seen == 0)
         return cli_refuse(call, asked, err, "%s sees no pictures", model->name);
-    if (!sees && (!sm_architecture_number(model->architecture, "source", &source) ||
-                  !(source > 0) || rows > 0))
+    if (!sees && *asked > 0 &&
+        (!sm_architecture_number(model->architecture, "source", &source) || !(source > 0) ||
+         rows > 0))
         return cli_refuse(call, asked, err, "%s has no encoder that reads a text", model->name);
-    if (sees && seen == 0) {
+    if ((sees || given->sees) && seeing && seen == 0) {
         sm_status status = sm_model_parse(library, seeing, config, call->arena, model, err);
         if (status) return status;
     }
+    if (!*asked) return SM_OK;
     sm_model *unpadded = sm_arena_alloc(call->arena, sizeof *unpadded);
     if (!unpadded) return sm_fail_memory(err);
     *unpadded = *model;
@@ -463,7 +465,7 @@ static sm_status read_model(const cli_call *call, const cli_model_values *given,
         snprintf(err->source, sizeof err->source, "%s", name_of(call, name, "model"));
     if (!status) status = cli_library(call, given, &library, err);
     if (!status) status = sm_model_parse(library, given->as, &config, call->arena, model, err);
-    if (status || (!given->pictures && !given->source)) return status;
+    if (status || (!given->pictures && !given->source && !given->sees)) return status;
     return read_source(call, given, library, &config, model, err);
 }
 
