@@ -33,7 +33,13 @@ DEALT = {"dealt": "data=2,expert=4,zero=1,microbatch=2", "both": "data=2,expert=
 WHOLE_HEADS = {"replicas": "data=2,fsdp=4,zero=3,microbatch=2,regather=weights", "long": WIDE["long"]}
 for family, plans in (("arcee", WIDE), ("llama-linear", WIDE), ("llama-tied", WIDE), ("llama3", WIDE), ("mixtral", DEALT), ("olmo2", WHOLE_HEADS),
                       ("olmoe", {"dealt": DEALT["dealt"]}), ("phi3", WIDE), ("qwen2", WIDE), ("qwen2_moe", DEALT), ("qwen3", WIDE),
-                      ("qwen3_moe", DEALT), ("seed_oss", WIDE), ("smollm3", {k: v for k, v in WIDE.items() if k != "parts"})):
+                      ("qwen3_moe", DEALT), ("seed_oss", WIDE), ("smollm3", {k: v for k, v in WIDE.items() if k != "parts"}),
+                      # scales, offsets, LayerNorms, windows, caps, a part of a head that turns, neighbours, tables of positions
+                      ("cohere", WHOLE_HEADS), ("cohere2", {"mixed": WIDE["mixed"], "long": WIDE["long"]}),
+                      ("ernie4_5", WIDE), ("exaone4", {"mixed": WIDE["mixed"], "long": WIDE["long"]}), ("gemma", WIDE),
+                      ("gemma2", {"mixed": WIDE["mixed"], "long": WIDE["long"]}), ("glm4", WIDE), ("granite", WIDE), ("mistral", WIDE),
+                      ("nemotron", WIDE), ("olmo", WIDE), ("olmo3", WHOLE_HEADS), ("opt", WIDE), ("phi", WIDE), ("stablelm", WIDE),
+                      ("starcoder2", WIDE)):
     PLANS |= {f"{family}.{name}": (f"jax/small/{family}", plan) for name, plan in plans.items()}
 
 DRIVER = r"""
@@ -44,16 +50,23 @@ end = 8 + int.from_bytes(raw[:8], "little")
 of = {k: numpy.frombuffer(raw[end + v["data_offsets"][0]:end + v["data_offsets"][1]], numpy.float32).reshape(v["shape"])
       for k, v in json.loads(raw[8:end]).items() if k != "__metadata__"}
 # What a weight may be called; of several rows in one tensor which, {e} an expert.
-TENSORS = {"n1": "input_layernorm post_attention_layernorm", "n2": "post_feedforward_layernorm post_attention_layernorm",
+FOUR = "n4" in WEIGHTS["layer"]
+TENSORS = {"n1": "input_layernorm self_attn_layer_norm post_attention_layernorm",
+           "n2": "post_self_attn_layernorm post_attention_layernorm" if FOUR else
+                 "post_feedforward_layernorm final_layer_norm post_attention_layernorm",
+           "n3": "pre_feedforward_layernorm post_attention_layernorm", "n4": "post_feedforward_layernorm post_mlp_layernorm",
            "mixer.wq": "self_attn.q_proj self_attn.qkv_proj", "mixer.wk": "self_attn.k_proj self_attn.qkv_proj",
-           "mixer.wv": "self_attn.v_proj self_attn.qkv_proj", "mixer.wo": "self_attn.o_proj",
+           "mixer.wv": "self_attn.v_proj self_attn.qkv_proj", "mixer.wo": "self_attn.o_proj self_attn.dense self_attn.out_proj",
            "mixer.bq": "self_attn.q_proj", "mixer.bk": "self_attn.k_proj", "mixer.bv": "self_attn.v_proj",
            "mixer.nq": "self_attn.q_norm", "mixer.nk": "self_attn.k_norm",
            "ffn.wg": "mlp.gate_proj mlp.gate_up_proj block_sparse_moe.experts.{e}.w1 mlp.experts.{e}.gate_proj",
-           "ffn.wu": "mlp.up_proj mlp.gate_up_proj block_sparse_moe.experts.{e}.w3 mlp.experts.{e}.up_proj",
-           "ffn.wd": "mlp.down_proj block_sparse_moe.experts.{e}.w2 mlp.experts.{e}.down_proj",
+           "ffn.wu": "mlp.up_proj mlp.gate_up_proj mlp.c_fc mlp.fc1 fc1 block_sparse_moe.experts.{e}.w3 mlp.experts.{e}.up_proj",
+           "ffn.wd": "mlp.down_proj mlp.c_proj mlp.fc2 fc2 block_sparse_moe.experts.{e}.w2 mlp.experts.{e}.down_proj",
            "ffn.wr": "block_sparse_moe.gate mlp.gate", "ffn.wsg": "mlp.shared_expert.gate_proj", "ffn.wsu": "mlp.shared_expert.up_proj",
            "ffn.wsd": "mlp.shared_expert.down_proj", "ffn.wsp": "mlp.shared_expert_gate"}
+for m, n in (("m1", "n1"), ("m2", "n2"), ("mixer.bo", "mixer.wo"), ("ffn.bu", "ffn.wu"), ("ffn.bd", "ffn.wd")):
+    TENSORS[m] = TENSORS[n]  # its ".bias"
+BODY = next(body for body in ("model.decoder.", "model.") if body + "embed_tokens.weight" in of)
 FUSED = ["mixer.wq", "mixer.wk", "mixer.wv"], ["ffn.wg", "ffn.wu"]
 
 def rows(name):
@@ -61,19 +74,21 @@ def rows(name):
 
 def tensor(piece, name, dims, layer):
     if piece == "embedding":
-        return of["model.embed_tokens.weight"]
+        return of[BODY + ("embed_tokens.weight" if name == "w" else "embed_positions.weight")]
+    end = ".bias" if name.split(".")[-1][0] in "bm" else ".weight"
     if piece == "head":
-        return of["model.norm.weight"] if name == "n" else of["lm_head.weight"].T
-    end = ".bias" if name.split(".")[-1][0] == "b" else ".weight"
+        norm = next(n for n in ("norm", "final_layernorm", "final_layer_norm") if BODY + n + ".weight" in of or n == "final_layer_norm")
+        return of[BODY + norm + end] if name in "nm" else of["lm_head" + end].T
     for called in TENSORS[name].split():
-        at = f"model.layers.{layer}.{called}{end}"
+        at = f"{BODY}layers.{layer}.{called}{end}"
         if "{e}" in called and at.format(e=0) in of:
             return numpy.stack([of[at.format(e=e)].T for e in range(SIZE["E"])])
         if at not in of:
             continue
         group = next((g for g in FUSED if name in g), ()) if "qkv" in called or "gate_up" in called else ()
         first = sum(rows(n) for n in group[:group.index(name)]) if group else 0
-        return of[at][first:first + rows(name)].T if group else of[at].T
+        part = of[at][first:first + rows(name)] if group else of[at]
+        return part.T if name.split(".")[-1][0] == "w" else part
 
 ORDER = []  # the kinds of layers, one of each layer
 for piece in json.loads(job["kinds"]):

@@ -44,6 +44,7 @@ enum { SM_READS_RESULT = 1 << 16, SM_OPERATOR_MOST_ARGUMENTS = 16 };
     X(SOFTMAX, "softmax", 1, 1, FIRST, 5, 0, SM_READS_RESULT)                                      \
     X(ROTARY, "rotary", 1, 1, FIRST, 3, 1, 0)                                                      \
     X(SINES, "sines", 1, 1, UNION, 1, 1, 0)                                                        \
+    X(TEMPERED, "tempered", 1, 1, UNION, 1, 1, 0)                                                  \
     X(ATTENTION, "attention", 2, 2, WRITTEN, 0, 0, 0xffff | SM_READS_RESULT)                       \
     X(CACHE, "cache", 1, SM_OPERATOR_MOST_ARGUMENTS, WRITTEN, 0, 1, 0)                             \
     X(STATE, "state", 0, 0, WRITTEN, 0, 1, 0)                                                      \
@@ -222,7 +223,7 @@ typedef struct sm_text_line {
     int kernel;          /* the kernel it is in, -1: none */
     int part;            /* the call of the piece's text that it is within, from 1; 0: none */
     /* attributes; 0 or -1 where there is none */
-    bool causal, once, capped;
+    bool causal, once, capped, weighed;
     double window, chunk, taps, groups, best, step;
     int along, first;          /* dims */
     int over, sinks, distance; /* operands */

@@ -99,6 +99,7 @@ typedef struct tree_set {
     X(DISTANCE, "distance", ARRAY, OPERAND(distance))                                              \
     X(SOFTCAP, "softcap", MAYBE, FLAG(capped))                                                     \
     X(ONCE, "once", NOTHING, FLAG(once))                                                           \
+    X(WEIGHED, "weighed", NOTHING, FLAG(weighed))                                                  \
     X(SHARED, "shared", MAYBE, OF_WEIGHTS)                                                         \
     X(OWN, "own", NOTHING, OF_WEIGHTS)
 typedef enum tree_attribute_kind {

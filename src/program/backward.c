@@ -128,10 +128,10 @@ static bool backward_whole(job *j, const sm_op *op, const int *at) {
 
 /* Between positions and slots every chip passes on what its experts have of its tokens: a partial
  * sum over the axes that share out the experts or their products. Which experts are chosen has no
- * slope, so that dispatch has none for the scores. */
+ * slope, so that the scores have one only of the side where their shares weigh the rows. */
 static bool backward_crossing(job *j, const sm_op *op) {
     bool combines = op->function == SM_FUNCTION_COMBINE;
-    for (int i = 0; i < (combines ? op->inputs : 1); i++) {
+    for (int i = 0; i < (op->reads & 1u ? op->inputs : 1); i++) {
         term pair[2] = {part_gradient(j->b, op->out), part_operand(j->b, op, 0)};
         term out = part_stored(j->b, op->in[i]);
         share to = {.unreduced = combines ? 0 : j->left};

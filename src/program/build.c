@@ -462,6 +462,7 @@ static void route(builder *x, const sm_text_line *line) {
         x, line, line->op == SM_OPERATOR_DISPATCH ? SM_FUNCTION_DISPATCH : SM_FUNCTION_COMBINE);
     x->b->top_k = x->b->dim[c->dim[c->rank - 1]].size;
     if (line->op == SM_OPERATOR_COMBINE) op->flops_per_element = 2 * x->b->top_k;
+    op->reads ^= line->weighed; /* the side that shares weigh, for their gradient */
 }
 
 /* ---- tables and scores ---- */

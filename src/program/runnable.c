@@ -65,8 +65,9 @@ static const char *odd_expression(const sm_text_lines *l, const sm_text_line *li
         sm_operator op = line->term[t].op;
         bool operates = line->term[t].kind == SM_TERM_OPERATOR;
         bool runs = op <= SM_OPERATOR_SQUARE || op == SM_OPERATOR_ROTARY ||
-                    op == SM_OPERATOR_SINES || op == SM_OPERATOR_RMSNORM ||
-                    op == SM_OPERATOR_LAYERNORM || op == SM_OPERATOR_L2NORM;
+                    op == SM_OPERATOR_SINES || op == SM_OPERATOR_TEMPERED ||
+                    op == SM_OPERATOR_RMSNORM || op == SM_OPERATOR_LAYERNORM ||
+                    op == SM_OPERATOR_L2NORM;
         if (operates && !runs) return "an expression with a softmax or a mask";
     }
     return borrows(l, line) ? "arrays of another layer" : NULL;

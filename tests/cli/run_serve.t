@@ -246,5 +246,17 @@ for options in (["--with", "threads", "--plan", "tensor=2", "--prefix-cache", "-
             refused(413, "16 MiB", b" " * (17 << 20))]))
     status, page = s.end()
     check("the bytes were those predicted", status == 0 and "the bytes were those predicted" in page)
+def price_of(pictures): # 40 words of a prompt, 16 of each picture; an answer of one
+    s = Server("--pictures", "2", "--with", "self", "--json", model="seeing")
+    s.complete(prompt=[255] * pictures + [1] * (40 - 16 * pictures), images=picture[:pictures], max_tokens=1)
+    return json.loads(s.end()[1])["steps"]["prefill"]["predicted_s"]
+none, one, two = map(price_of, range(3))
+check("a step has the price of the pictures that are seen in it, and no other", 0 < none < one < two < 2.5 * one - 1.5 * none)
+def simulated(*options):
+    answer = subprocess.run([program, "run", "serve", "seeing.json", "--checkpoint", "seeing.safetensors", "--with", "self", "--qps", "100",
+                             "--requests", "6", "--prompt", "24", "--output", "4", "--json", *options], capture_output=True, text=True)
+    return json.loads(answer.stdout)["latency"]["ttft_s"]["simulated"]["p50"]
+check("requests of a trace have none, and are simulated as without --pictures, but for what each step adds of them",
+      simulated("--pictures", "2") == simulated("--pictures", "1") < 1.01 * simulated())
 print(f"1..{n}")
 END

@@ -73,7 +73,7 @@ static sm_status put_sizes(sm_told *e, const char **seen) {
 
 /* ---- numbers ---- */
 
-static double number(const sm_told *e, const char *name, double otherwise) {
+double sm_told_number(const sm_told *e, const char *name, double otherwise) {
     double value;
     return sm_architecture_number(e->told.architecture, name, &value) ? value : otherwise;
 }
@@ -82,18 +82,9 @@ static double number(const sm_told *e, const char *name, double otherwise) {
 static const struct {
     const char *name;
     double plain;
-} plain_numbers[] = {{"norm_offset", 0},
-                     {"embedding_scale", 1},
-                     {"residual_scale", 1},
-                     {"logit_scale", 1},
-                     {"final_logit_softcapping", 0},
-                     {"score_scale", 0},
-                     {"attn_logit_softcapping", 0},
-                     {"rope_interleaved", 0},
-                     {"partial_rotary_factor", 1},
-                     {"rope_parameters.partial_rotary_factor", 1},
-                     {"rotary_pct", 1},
-                     {"rotary_dim", 0},
+} plain_numbers[] = {{"bare_norm_epsilon", 0},
+                     {"alibi_bias_max", 0},
+                     {"gate_limit", 0},
                      {"qk_rope_head_dim", 0},
                      {"rope_local_base_freq", 0}};
 
@@ -113,25 +104,37 @@ static sm_status put_rotary(sm_told *e) {
     if (!linear && !llama3 && strcmp(type, "default") != 0)
         return sm_told_refuse(e, sm_textf(e->r, "rotary positions stretched by %s", type));
     const char *base = sm_textf(e->r, "%srope_theta", place);
-    if (number(e, base, number(e, "rope_theta", 0)) == 0)
+    if (sm_told_number(e, base, sm_told_number(e, "rope_theta", 0)) == 0)
         PUT(e, "# The config does not say rope_theta: the usual value.\n");
-    PUT(e, "THETA, STRETCH = %.9g, ", number(e, base, number(e, "rope_theta", 10000)));
+    PUT(e, "THETA, STRETCH = %.9g, ",
+        sm_told_number(e, base, sm_told_number(e, "rope_theta", 10000)));
     if (llama3)
         PUT(e, "(%.9g, %.9g, %.9g, %.9g)  # factor, low, high, length\n",
-            number(e, sm_textf(e->r, "%sfactor", place), 1),
-            number(e, sm_textf(e->r, "%slow_freq_factor", place), 1),
-            number(e, sm_textf(e->r, "%shigh_freq_factor", place), 4),
-            number(e, sm_textf(e->r, "%soriginal_max_position_embeddings", place),
-                   number(e, "max_position_embeddings", 8192)));
-    else PUT(e, "%.9g\n", linear ? number(e, sm_textf(e->r, "%sfactor", place), 1) : 1.0);
+            sm_told_number(e, sm_textf(e->r, "%sfactor", place), 1),
+            sm_told_number(e, sm_textf(e->r, "%slow_freq_factor", place), 1),
+            sm_told_number(e, sm_textf(e->r, "%shigh_freq_factor", place), 4),
+            sm_told_number(e, sm_textf(e->r, "%soriginal_max_position_embeddings", place),
+                           sm_told_number(e, "max_position_embeddings", 8192)));
+    else PUT(e, "%.9g\n", linear ? sm_told_number(e, sm_textf(e->r, "%sfactor", place), 1) : 1.0);
     return SM_OK;
 }
 
 static sm_status check_numbers(const sm_told *e) {
     for (size_t i = 0; i < sizeof plain_numbers / sizeof *plain_numbers; i++)
-        if (number(e, plain_numbers[i].name, plain_numbers[i].plain) != plain_numbers[i].plain)
+        if (sm_told_number(e, plain_numbers[i].name, plain_numbers[i].plain) !=
+            plain_numbers[i].plain)
             return sm_told_refuse(e, sm_textf(e->r, "%s of its config", plain_numbers[i].name));
     return SM_OK;
+}
+
+double sm_told_epsilon(const sm_told *e, bool layer) {
+    static const char *const rms[] = {"layer_norm_eps", "layer_norm_epsilon", "norm_epsilon",
+                                      "norm_eps", "rms_norm_eps"};
+    static const char *const means[] = {"norm_eps", "layernorm_epsilon", "norm_epsilon",
+                                        "layer_norm_epsilon", "layer_norm_eps"};
+    double value = layer ? 1e-5 : 1e-6;
+    for (int i = 0; i < 5; i++) value = sm_told_number(e, (layer ? means : rms)[i], value);
+    return value;
 }
 
 /* ---- the whole ---- */
@@ -145,10 +148,10 @@ static sm_status each_kind(sm_told *e, sm_status (*put)(sm_told *)) {
     return status;
 }
 
-/* Layers of a kind stand in one row, and have the same number on every stage. */
+/* Layers of a kind have the same number on every stage. */
 static sm_status check_pieces(const sm_told *e) {
-    const sm_model_piece *piece;
-    int n = sm_architecture_pieces(e->told.architecture, &piece), runs = 0, kinds = 0, count;
+    int kinds = 0, count;
+    if (!e->q->in.model->causal) return sm_told_refuse(e, "it sees both ways");
     for (int k = 0; k < sm_architecture_kinds(e->told.architecture); k++) {
         const sm_model_piece *first = sm_architecture_kind(e->told.architecture, k, &count);
         if (first->apart) return sm_told_refuse(e, "a part stands beside its layers");
@@ -158,9 +161,6 @@ static sm_status check_pieces(const sm_told *e) {
             return sm_told_refuse(
                 e, sm_textf(e->r, "%d layers on %d stages", count, e->degree[PIPELINE]));
     }
-    for (int i = 0; i < n; i++)
-        runs += piece[i].layer >= 0 && (i == 0 || piece[i].kind != piece[i - 1].kind);
-    if (runs > kinds) return sm_told_refuse(e, "layers of several kinds in turn");
     if (kinds > 1 && e->degree[PIPELINE] > 1)
         return sm_told_refuse(e, "layers of a second kind in a pipeline");
     return SM_OK;
@@ -201,14 +201,12 @@ static sm_status put_head(sm_told *e) {
     PUT(e, "WHOLE = False  # True: the sizes of the model and the mesh of the plan\n");
     put_mesh(e);
     PUT(e, "LAYERS = {%s}\n", layers);
-    if (number(e, "rms_norm_eps", number(e, "norm_eps", 0)) == 0)
-        PUT(e, "# The config does not say rms_norm_eps: the usual value.\n");
-    PUT(e, "EPS = %.9g\n", number(e, "rms_norm_eps", number(e, "norm_eps", 1e-6)));
+    PUT(e, "EPS = %.9g\n", sm_told_epsilon(e, false));
     const char *scores = sm_architecture_word(e->told.architecture, "scoring_func");
     PUT(e, "SIGMOID, NORMED, SCALE = %s, %s, %.9g  # of a router\n",
         scores && strcmp(scores, "sigmoid") == 0 ? "True" : "False",
-        number(e, "norm_topk_prob", 1) != 0 ? "True" : "False",
-        number(e, "routed_scaling_factor", 1));
+        sm_told_number(e, "norm_topk_prob", 1) != 0 ? "True" : "False",
+        sm_told_number(e, "routed_scaling_factor", 1));
     status = put_rotary(e);
     PUT(e, "# Sizes of the model and the plan, and small ones; B: of a microbatch on all chips.\n");
     PUT(e, "SIZE = {\n%s}\n", seen);
@@ -238,6 +236,17 @@ static sm_status put_streams(sm_told *e) {
     return SM_OK;
 }
 
+/* Those of a kind that come in a row, of all layers of it. */
+static const char *row_of(const sm_told *e, const sm_model_piece *piece, int i, int n) {
+    int before = 0, row = 0, count;
+    for (int k = 0; k < i; k++) before += piece[k].kind == piece[i].kind;
+    while (i + row < n && piece[i + row].kind == piece[i].kind) row++;
+    sm_architecture_kind(e->told.architecture, piece[i].kind, &count);
+    const char *all = sm_textf(e->r, "weights[\"%s\"]", sm_told_kind(e, piece[i].kind));
+    if (row == count) return all;
+    return sm_textf(e->r, "jax.tree.map(lambda w: w[%d:%d], %s)", before, before + row, all);
+}
+
 /* Pieces from the `from`-th on, until layers begin or end. */
 static int put_pieces(sm_told *e, int from, bool layers) {
     const sm_model_piece *piece;
@@ -249,8 +258,8 @@ static int put_pieces(sm_told *e, int from, bool layers) {
         else if (i == from || piece[i].kind != piece[i - 1].kind)
             PUT(e,
                 "    body = remat(lambda x, w: %s(w, x, None, None, weights))\n"
-                "    x, _ = jax.lax.scan(lambda x, w: (body(x, w), None), x, weights[\"%s\"])\n",
-                called, name);
+                "    x, _ = jax.lax.scan(lambda x, w: (body(x, w), None), x, %s)\n",
+                called, row_of(e, piece, i, n));
     }
     PUT(e, "    return x\n");
     return i;

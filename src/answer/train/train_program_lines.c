@@ -321,7 +321,7 @@ static const char *all_words(const sm_told *e, const char *const *argument, int 
     return text;
 }
 
-/* The axes that cut the dimension of a role in the first operand that has one. */
+/* The axes that cut the dimension of a role in the first operand that has one, or the result. */
 static const char *role_words(const sm_told *e, const sm_text_line *l, const char *role) {
     int axis[AXES], n = 0;
     for (int k = 0; k < l->operands; k++) {
@@ -333,7 +333,11 @@ static const char *role_words(const sm_told *e, const sm_text_line *l, const cha
             return axes_words(e, axis, n, "()");
         }
     }
-    return "()";
+    const sm_mention *made = &l->result[0];
+    for (int i = 0; i < e->lines->array[made->array].rank; i++)
+        if (strcmp(sm_dimension_role_name(e->lines->dim[made->dim[i]].role), role) == 0)
+            n = stored_axes(e, made->array, i, axis);
+    return axes_words(e, axis, n, "()");
 }
 
 /* Of a dispatch or combine: the slots. */
@@ -345,16 +349,74 @@ static const char *size_of(const sm_told *e, const sm_mention *m, int i) {
     return sm_textf(e->r, "SIZE[\"%s\"]", e->lines->dim[m->dim[i]].name);
 }
 
+/* x = x + a, where x is what the layer passes on. */
+static bool adds_to_stream(const sm_told *e, const sm_text_line *l) {
+    const sm_text_array *a = e->lines->array;
+    if (e->lines->input < 0 || l->operands != 2 || l->terms != 3) return false;
+    const char *stream = a[e->lines->input].name, *made = a[l->result[0].array].name;
+    size_t n = strcspn(stream, ".");
+    return strcspn(made, ".") == n && strncmp(made, stream, n) == 0 &&
+           strcspn(a[l->operand[0].array].name, ".") == n &&
+           strncmp(a[l->operand[0].array].name, stream, n) == 0;
+}
+
+/* What the config multiplies a product with the vocabulary by, words of a table, and what is added
+ * to the stream: "0.5 * "; "" where it does not. */
+static const char *factor_words(const sm_told *e, const sm_text_line *l) {
+    const sm_mention *made = &l->result[0], *first = l->operands ? &l->operand[0] : made;
+    bool logits = is_of(e, made, e->lines->array[made->array].rank - 1, SM_DIMENSION_VOCABULARY);
+    const char *name =
+        l->op == SM_OPERATOR_EXPRESSION ? (adds_to_stream(e, l) ? "residual_scale" : NULL)
+        : l->op == SM_OPERATOR_TAKE
+            ? (is_of(e, first, 0, SM_DIMENSION_VOCABULARY) ? "embedding_scale" : NULL)
+        : logits ? "logit_scale"
+                 : NULL;
+    double by = name ? sm_told_number(e, name, 1) : 1;
+    return by == 1 ? "" : sm_textf(e->r, "%.9g * ", by);
+}
+
+/* How attention, or a rotation, differs from the usual: ", window=7"; ", size=4, apart=1". */
+static const char *kept_words(const sm_told *e, const sm_text_line *l) {
+    const bool attends = l->op == SM_OPERATOR_ATTENTION;
+    double part = sm_told_number(e, "rotary_pct", 1), size;
+    part = sm_told_number(e, "partial_rotary_factor", part);
+    part = sm_told_number(e, "rope_parameters.partial_rotary_factor", part);
+    size = sm_told_number(e, "rotary_dim", part == 1 ? 0 : -part);
+    if (size < 0) {
+        const sm_mention *made = &l->result[0];
+        const int last = e->lines->array[made->array].rank - 1;
+        size = (double)(int64_t)(e->lines->dim[made->dim[last]].size * part);
+    }
+    const struct {
+        const char *name;
+        double value;
+    } kept[] = {{"window", l->window},
+                {"chunk", l->chunk},
+                {"scale", sm_told_number(e, "score_scale", 0)},
+                {"cap", sm_told_number(e, "attn_logit_softcapping", 0)},
+                {"size", size},
+                {"apart", sm_told_number(e, "rope_interleaved", 0)}};
+    const char *text = "";
+    for (int i = attends ? 0 : 4; i < (attends ? 4 : 6); i++)
+        if (kept[i].value > 0)
+            text = sm_textf(e->r, "%s, %s=%.9g", text, kept[i].name, kept[i].value);
+    return text;
+}
+
 /* What stands in braces in the form of an op: {1}, {all}, {spec}, {causal}; {last}, the size of the
  * result's last dimension; {positions}, {vocabulary}, the axes that cut them; {count}, of experts,
- * and {held}, the axes that cut those whose slots are filled. */
+ * and {held}, the axes that cut those whose slots are filled; of the config {factor}, {kept}
+ * (above), {offset} of the scale of a norm, {epsilon} of a LayerNorm, {cap} of logits and {first},
+ * the row of position 0. */
 static const char *filled(const sm_told *e, const sm_text_line *l, const char *name, size_t length,
                           const char *const *argument, int n) {
-    static const char *const names[] = {"all", "spec", "causal", "last", "held", "count"};
+    static const char *const names[] = {"all",    "spec", "causal", "last",    "held", "count",
+                                        "factor", "kept", "offset", "epsilon", "cap",  "first"};
+    const double offset = sm_told_number(e, "norm_offset", 0);
     int axis[AXES];
     size_t i = 0;
     if (length == 1 && name[0] >= '1' && name[0] - '1' < n) return argument[name[0] - '1'];
-    while (i < 6 && (strlen(names[i]) != length || memcmp(names[i], name, length) != 0)) i++;
+    while (i < 12 && (strlen(names[i]) != length || memcmp(names[i], name, length) != 0)) i++;
     switch (i) {
     case 0: return all_words(e, argument, n);
     case 1: return spec_words(e, l);
@@ -362,6 +424,12 @@ static const char *filled(const sm_told *e, const sm_text_line *l, const char *n
     case 3: return size_of(e, &l->result[0], e->lines->array[l->result[0].array].rank - 1);
     case 4: return axes_words(e, axis, stored_axes(e, slots_of(e, l)->array, 0, axis), "()");
     case 5: return size_of(e, slots_of(e, l), 0);
+    case 6: return factor_words(e, l);
+    case 7: return kept_words(e, l);
+    case 8: return offset == 0 ? "" : sm_textf(e->r, " + %.9g", offset);
+    case 9: return sm_textf(e->r, "%.9g", sm_told_epsilon(e, true));
+    case 10: return sm_textf(e->r, "%.9g", sm_told_number(e, "final_logit_softcapping", 1));
+    case 11: return sm_textf(e->r, "%.0f", sm_told_number(e, "first_position", 0));
     default: return role_words(e, l, sm_textf(e->r, "%.*s", (int)length, name));
     }
 }
@@ -417,9 +485,8 @@ static sm_status expression_of(const sm_told *e, const sm_text_line *l, const ch
 /* ---- lines ---- */
 
 static bool has_attributes(const sm_text_line *l) {
-    return l->once || l->capped || l->window > 0 || l->chunk > 0 || l->taps > 0 || l->groups > 0 ||
-           l->best > 0 || l->step > 0 || l->first >= 0 || l->over >= 0 || l->sinks >= 0 ||
-           l->distance >= 0 || l->scores > 1;
+    return l->once || l->capped || l->taps > 0 || l->groups > 0 || l->best > 0 || l->step > 0 ||
+           l->first >= 0 || l->over >= 0 || l->sinks >= 0 || l->distance >= 0 || l->scores > 1;
 }
 
 /* The program turns and masks along the second dimension, and each head is the last. */

@@ -232,6 +232,7 @@ typedef struct cli_model_values {
     const char *as;
     int64_t pictures, source; /* of a sequence; 0: as the config says, and of pictures none */
     const char *picture_size; /* WIDTHxHEIGHT in pixels; NULL: as the config says */
+    bool sees;                /* with its tower, if it has one, for as many as the config says */
 } cli_model_values;
 #define CLI_SOURCE_PLACES(values, member)                                                          \
     CLI_AT(values, "pictures", member.pictures),                                                   \

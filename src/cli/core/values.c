@@ -445,7 +445,7 @@ static sm_status read_pixels(const cli_call *call, const cli_model_values *given
                       model->name);
 }
 
-/* With the tower that reads its pictures, or its encoder, for so many of them. */
+/* With the tower that reads its pictures, or its encoder, for so many of them, if it is said. */
 static sm_status read_source(const cli_call *call, const cli_model_values *given,
                              const sm_library *library, const sm_source *config, sm_model *model,
                              sm_error *err) {
@@ -460,13 +460,15 @@ static sm_status read_source(const cli_call *call, const cli_model_values *given
                           "a model that sees pictures reads no text before it writes");
     if (sees && !seeing && seen == 0)
         return cli_refuse(call, asked, err, "%s sees no pictures", model->name);
-    if (!sees && (!sm_architecture_number(model->architecture, "source", &source) ||
-                  !(source > 0) || rows > 0))
+    if (!sees && *asked > 0 &&
+        (!sm_architecture_number(model->architecture, "source", &source) || !(source > 0) ||
+         rows > 0))
         return cli_refuse(call, asked, err, "%s has no encoder that reads a text", model->name);
-    if (sees && seen == 0) {
+    if ((sees || given->sees) && seeing && seen == 0) {
         sm_status status = sm_model_parse(library, seeing, config, call->arena, model, err);
         if (status) return status;
     }
+    if (!*asked) return SM_OK;
     sm_model *unpadded = sm_arena_alloc(call->arena, sizeof *unpadded);
     if (!unpadded) return sm_fail_memory(err);
     *unpadded = *model;
@@ -486,7 +488,7 @@ static sm_status read_model(const cli_call *call, const cli_model_values *given,
     if (!status) status = sm_model_parse(library, given->as, &config, call->arena, model, err);
     if (!status && given->picture_size && !given->pictures)
         return cli_refuse(call, &given->picture_size, err, "a size of pictures needs --pictures");
-    if (status || (!given->pictures && !given->source)) return status;
+    if (status || (!given->pictures && !given->source && !given->sees)) return status;
     return read_source(call, given, library, &config, model, err);
 }
 

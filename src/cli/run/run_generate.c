@@ -229,7 +229,7 @@ static sm_status look(generation *g, serving_model *model, sm_error *err) {
     if (!status && rows) status = deal_pictures(g, texts, err);
     if (!status && rows) status = place_pictures(g, err);
     const sm_padding to = {.source = (int)g->pictures};
-    if (status || g->pictures < 2) return status;
+    if (status || !rows) return status;
     return sm_model_pad(&own, &to, g->call->arena, &model->model, err);
 }
 
@@ -289,8 +289,7 @@ static sm_status find_end(generation *g, const serving_model *m, sm_error *err) 
 
 static sm_status read_model(generation *g, const cli_model_values *by, const char *name,
                             const char *checkpoint, serving_model *m, sm_error *err) {
-    sm_status status =
-        serving_model_read(g->call, by, name, checkpoint, g->given.features != NULL, m, err);
+    sm_status status = serving_model_read(g->call, by, name, checkpoint, m, err);
     if (!status && m == &g->target) status = find_end(g, m, err);
     if (!status && m == &g->target) status = take_sources(g, m, err);
     if (!status && g->prompts == 0)
@@ -314,7 +313,8 @@ static sm_status read_question(generation *g, sm_error *err) {
     sm_status status = read_numbers(g, err);
     if (!status) status = read_prompts(g, err);
     if (!status) status = serving_plan_read(g->call, &g->given.plan, &g->plan, err);
-    const cli_model_values *by = &g->given.read_by, drafted_by = {.families = by->families};
+    cli_model_values *by = &g->given.read_by, drafted_by = {.families = by->families};
+    by->sees = drafted_by.sees = g->given.features != NULL;
     if (!status)
         status = read_model(g, by, g->call->positional[0], g->given.checkpoint, &g->target, err);
     if (!status && g->drafts)

@@ -16,7 +16,7 @@ typedef struct run_serve_values {
     cli_model_values read_by;
     const char *checkpoint, *plan, *listen, *csv, *plot;
     int weights, port;
-    int64_t queue, pictures;
+    int64_t queue;
     double longest, cache, temperature, patience_s;
 } run_serve_values;
 
@@ -69,9 +69,10 @@ static double group_step_s(void *context, double n, double cached, double prefil
                             attended);
 }
 
-static double group_begin_s(void *context, double n) {
+static double group_look_s(void *context, double n) {
     const serve_run *g = context;
-    return g->priced.begin_s(g->priced.context, n * g->groups / g->plan.data);
+    return !g->priced.begin_s ? 0
+                              : g->priced.begin_s(g->priced.context, n * g->groups / g->plan.data);
 }
 
 /* The simulation waits for the time of a step; an engine that runs takes it. */
@@ -95,7 +96,7 @@ static sm_status price(serve_run *g, sm_error *err) {
     g->engine = g->priced;
     g->engine.context = g;
     g->engine.step_s = group_step_s;
-    if (g->priced.begin_s) g->engine.begin_s = group_begin_s;
+    g->engine.begin_s = NULL; /* requests of a trace have no pictures, those of clients some */
     g->engine.kv_tokens = (double)(g->pages.pages * g->pages.page_tokens);
     g->engine.host_kv_tokens = 0;
     g->options.engine = &g->engine;
@@ -155,13 +156,15 @@ static sm_status read_requests(serve_run *g, sm_error *err) {
     return status;
 }
 
-/* With its tower, where prompts may have pictures. */
+/* What a prompt with pictures takes longer is priced by what is seen of them in a step. */
 static sm_status read_model(serve_run *g, sm_error *err) {
+    serving_model *m = &g->m;
     sm_status status = serving_model_read(g->call, &g->given.read_by, g->call->positional[0],
-                                          g->given.checkpoint, g->given.pictures > 0, &g->m, err);
-    if (!status) status = seen_shape_of(&g->m.model, g->call->arena, &g->shape, err);
-    if (status || !g->given.pictures || g->shape.words.rows) return status;
-    return cli_refuse(g->call, &g->given.pictures, err, "%s sees no pictures", g->m.model.name);
+                                          g->given.checkpoint, m, err);
+    if (!status) status = seen_shape_of(&m->model, g->call->arena, &g->shape, err);
+    if (status || !g->shape.words.rows) return status;
+    const sm_model own = m->model;
+    return sm_model_pad(&own, &(sm_padding){.source = 1}, g->call->arena, &m->model, err);
 }
 
 static sm_status read_question(serve_run *g, sm_error *err) {
@@ -171,7 +174,7 @@ static sm_status read_question(serve_run *g, sm_error *err) {
     if (!status)
         status = serving_model_lay_out(g->call, &g->plan, (size_t)g->given.longest,
                                        (size_t)(g->options.most_batch * g->groups), &g->m, err);
-    if (g->given.pictures) g->m.setup.pictures = (int)g->given.pictures;
+    if (g->given.read_by.pictures) g->m.setup.pictures = (int)g->given.read_by.pictures;
     if (!status) status = serving_model_weights(g->call, g->given.weights, &g->m, err);
     if (!status) status = size_cache(g, err);
     if (!status) status = read_requests(g, err);
@@ -208,7 +211,7 @@ static sm_status open_http(serve_run *g, sm_error *err) {
                                 .port = g->given.port,
                                 .desk = &g->desk,
                                 .limits = {g->m.model.name, (size_t)g->given.longest, g->m.model.V,
-                                           (size_t)g->given.pictures, g->shape.words},
+                                           (size_t)g->given.read_by.pictures, g->shape.words},
                                 .words = (size_t)g->m.model.V,
                                 .shape = &g->shape,
                                 .patience_s = g->given.patience_s};
@@ -250,6 +253,7 @@ static sm_status serve_rank(sm_communicator *world, void *context, sm_error *err
                                   .desk = &g->desk,
                                   .load = load_weights,
                                   .open = open_up,
+                                  .look_s = group_look_s,
                                   .context = g,
                                   .watch = is_replay(g) ? &watch : NULL};
     sm_status status = serve_engine_run(&job, world, &g->result, err);
@@ -522,14 +526,14 @@ const cli_verb run_serve_verb = {
     CLI_VALUES(serve_run, AT("checkpoint", checkpoint), AT("plan", plan),
                SERVING_WEIGHTS_PLACE(serve_run, given.weights), AT("port", port),
                AT("listen", listen), AT("patience", patience_s), AT("queue", queue),
-               AT("pictures", pictures), OPTION("policy", policy), OPTION("batch", most_batch),
-               OPTION("chunk", chunk_tokens), OPTION("prefill-tokens", prefill_tokens),
-               OPTION("page", page_tokens), AT("longest", longest), AT("cache", cache),
-               OPTION("route", route), OPTION("prefix-cache", prefix_cache),
-               ARRIVAL_PLACES(serve_run, given.requests), AT("seed", requests.draw.seed),
-               AT("temperature", temperature), OPTION("ttft", ttft_s), OPTION("tpot", tpot_s),
-               AT("csv", csv), AT("plot", plot), RANKS_PLACES(serve_run, given.ranks),
-               PREDICTION_PLACES(serve_run, given.predicted),
+               AT("pictures", read_by.pictures), OPTION("policy", policy),
+               OPTION("batch", most_batch), OPTION("chunk", chunk_tokens),
+               OPTION("prefill-tokens", prefill_tokens), OPTION("page", page_tokens),
+               AT("longest", longest), AT("cache", cache), OPTION("route", route),
+               OPTION("prefix-cache", prefix_cache), ARRIVAL_PLACES(serve_run, given.requests),
+               AT("seed", requests.draw.seed), AT("temperature", temperature),
+               OPTION("ttft", ttft_s), OPTION("tpot", tpot_s), AT("csv", csv), AT("plot", plot),
+               RANKS_PLACES(serve_run, given.ranks), PREDICTION_PLACES(serve_run, given.predicted),
                CLI_MODEL_PLACES(serve_run, given.read_by)),
     .plans = 1u << SM_PLAN_SERVING,
     .run = run_serve,

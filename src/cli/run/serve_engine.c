@@ -415,6 +415,8 @@ static void count_step(serve_engine *e, const sm_scheduled_step *s, double secon
                                                   : SERVE_STEP_PREFILL];
     to->n++;
     to->expected_s += s->expected_s;
+    if (e->room.size.looks)
+        to->expected_s += e->job->look_s(e->job->context, (double)e->room.size.looks);
     to->measured_s += seconds;
 }
 

@@ -117,6 +117,8 @@ typedef struct serve_engine_job {
     sm_status (*load)(sm_generator *g, void *context, sm_error *err);
     /* On the first rank, before its first step: whoever hands in requests begins. */
     sm_status (*open)(void *context, sm_error *err);
+    /* What a step is expected to take longer in which each group sees n pictures. */
+    double (*look_s)(void *context, double n);
     void *context;
     const sm_watch *watch; /* NULL: nobody */
 } serve_engine_job;

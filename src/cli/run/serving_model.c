@@ -59,20 +59,15 @@ sm_status serving_model_lay_out(const cli_call *call, const sm_plan *p, size_t t
 /* ---- models ---- */
 
 sm_status serving_model_read(const cli_call *call, const cli_model_values *by, const char *name,
-                             const char *checkpoint, bool seeing, serving_model *m, sm_error *err) {
+                             const char *checkpoint, serving_model *m, sm_error *err) {
     struct stat is;
-    cli_model_values with_tower = *by;
     bool folder = !checkpoint && stat(name, &is) == 0 && S_ISDIR(is.st_mode);
     m->path = folder ? name : checkpoint;
     if (!m->path)
         return sm_fail(err, SM_USAGE,
                        "%s needs --checkpoint FILE where MODEL is no folder that has it",
                        call->verb->about->name);
-    sm_status status = cli_read_model(call, by, name, &m->model, err);
-    if (!status && seeing && !by->as)
-        with_tower.as = sm_architecture_word(m->model.architecture, "seeing");
-    if (status || with_tower.as == by->as) return status;
-    return cli_read_model(call, &with_tower, name, &m->model, err);
+    return cli_read_model(call, by, name, &m->model, err);
 }
 
 const char *const serving_weights[SERVING_WEIGHTS] = {"fp32", "bf16", "fp8", "int8", "mxfp4"};

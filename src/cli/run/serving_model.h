@@ -27,9 +27,9 @@ sm_status serving_plan_as_run(sm_plan *plan, sm_error *err);
 sm_status serving_plan_read(const cli_call *call, const char *const *place, sm_plan *plan,
                             sm_error *err);
 /* The model of this name, and where its weights are; checkpoint NULL: the folder that the name is.
- * seeing: with its tower, where it has one and `by` names no family. */
+ */
 sm_status serving_model_read(const cli_call *call, const cli_model_values *by, const char *name,
-                             const char *checkpoint, bool seeing, serving_model *m, sm_error *err);
+                             const char *checkpoint, serving_model *m, sm_error *err);
 /* Its setup under the plan, for so many sequences of at most so many tokens, both rounded up. */
 sm_status serving_model_lay_out(const cli_call *call, const sm_plan *plan, size_t tokens,
                                 size_t sequences, serving_model *m, sm_error *err);

@@ -180,26 +180,35 @@ static void pass_rows(train_call *c, bool to_slots, bool by_share) {
     route(&r, x->data, to_slots, by_share, c->out);
 }
 
-void train_dispatch(train_call *c) { pass_rows(c, true, false); }
+void train_dispatch(train_call *c) { pass_rows(c, true, c->op->reads & 1u); }
 
-void train_dispatch_backward(train_call *c) { pass_rows(c, false, false); }
+void train_combine(train_call *c) { pass_rows(c, false, c->op->reads & 1u); }
 
-void train_combine(train_call *c) { pass_rows(c, false, true); }
+/* Of the shares: rows of tokens times those of their slots. */
+static void share_slopes(const routing *r, const float *token, const float *slot, float *to) {
+    for (size_t e = 0; e < r->own; e++)
+        for (size_t n = 0; n < r->tokens; n++, slot += r->width)
+            if (share_of(r, n, e) > 0)
+                to[n * r->experts + r->first + e] = row_dot(token + n * r->width, slot, r->width);
+}
+
+void train_dispatch_backward(train_call *c) {
+    const sm_local_block *dz = c->in[0].block, *x = c->input[0];
+    if (c->which != 1) {
+        pass_rows(c, false, c->op->reads & 1u);
+        return;
+    }
+    routing r = routing_of(c->input[1], dz->size[2], c->in[0].offset[0], dz->size[0]);
+    train_clear(c->out);
+    share_slopes(&r, x->data, dz->data, c->out->data);
+}
 
 void train_combine_backward(train_call *c) {
     const sm_local_block *dm = c->in[0].block, *made = c->input[0];
-    const float *from = dm->data, *slot = made->data;
     size_t offset[SM_MAX_RANK];
     train_offsets(c->t, &c->in[1].layout, made, offset);
     routing r = routing_of(c->input[1], dm->size[2], offset[0], made->size[0]);
-    if (c->which != 1) {
-        route(&r, from, true, true, c->out);
-        return;
-    }
-    float *to = c->out->data;
     train_clear(c->out);
-    for (size_t e = 0; e < r.own; e++)
-        for (size_t n = 0; n < r.tokens; n++, slot += r.width)
-            if (share_of(&r, n, e) > 0)
-                to[n * r.experts + r.first + e] = row_dot(from + n * r.width, slot, r.width);
+    if (c->which == 1) share_slopes(&r, dm->data, made->data, c->out->data);
+    else route(&r, dm->data, true, c->op->reads & 1u, c->out);
 }

@@ -256,6 +256,16 @@ static const float *turns_here(const expression *x, const train_turns *turns) {
     return row;
 }
 
+/* Queries grow with their position, floor by floor (Llama 4, "temperature tuning"). */
+static void temper(const expression *x, const float *in, float *y) {
+    const train_numbers *n = x->c->numbers;
+    const size_t at = x->at[x->places] + x->place_offset +
+                      train_position(x->c->t, x->at[x->sequences] + x->sequence_offset);
+    const double floors = floor(((double)at + n->temper_first) / n->temper_each);
+    const float by = (float)(1 + n->temper_scale * log1p(floors));
+    for (size_t i = 0; i < x->width; i++) y[i] = by * in[i];
+}
+
 /* Sines of the position are added to half of a row, cosines to the rest. */
 static void add_sines(const expression *x, const float *in, float *y) {
     const train_turns *turns = &x->c->t->turns[x->c->list - x->c->t->list];
@@ -422,6 +432,7 @@ static const float *value_of(expression *x, int t) {
     else if (is_norm(term->op)) norm(x, t, y);
     else if (term->op == SM_OPERATOR_ROTARY) turn(x, value_of(x, x->argument[t][0]), 1, y);
     else if (term->op == SM_OPERATOR_SINES) add_sines(x, value_of(x, x->argument[t][0]), y);
+    else if (term->op == SM_OPERATOR_TEMPERED) temper(x, value_of(x, x->argument[t][0]), y);
     else pointwise(x, t, y);
     return x->seen[t];
 }
@@ -568,6 +579,7 @@ static void pass_down(expression *x, int t) {
             for (size_t i = 0; i < x->width; i++) to[place_in(x, o, i)] += x->slope[t][i];
     } else if (is_norm(term->op)) norm_back(x, t);
     else if (term->op == SM_OPERATOR_ROTARY) turn(x, x->slope[t], -1, x->slope[x->argument[t][0]]);
+    else if (term->op == SM_OPERATOR_TEMPERED) temper(x, x->slope[t], x->slope[x->argument[t][0]]);
     else pointwise_back(x, t);
 }
 
