@@ -89,11 +89,11 @@ sm_table *sm_page_table(sm_report *r, const char *title, const char *heads) {
 
 void sm_page_cells(sm_report *r, sm_table *t, const char *const *cells) {
     if (!t || t->rows == 0) sm_report_table(r, t);
-    const char ***all =
-        t ? sm_arena_grow(r->arena, t->cells, (int)t->rows, &t->room, sizeof *all) : NULL;
-    const char **row = all ? sm_report_room(r, t->columns, sizeof *row) : NULL;
-    r->out_of_memory |= !row;
-    if (!row) return;
+    if (!t) return;
+    const char **row = sm_report_room(r, t->columns, sizeof *row);
+    const char ***all = sm_arena_grow(r->arena, t->cells, (int)t->rows, &t->room, sizeof *all);
+    r->out_of_memory |= !all;
+    if (!row || !all) return;
     for (size_t i = 0; i < t->columns; i++)
         row[i] = keep(r, cells[i] ? cells[i] : "", cells[i] ? strlen(cells[i]) : 0);
     t->cells = all;
@@ -117,7 +117,7 @@ static const char *shown_in(sm_report *r, const char *unit, double value) {
 
 void sm_page_fields(sm_report *r, sm_table *table, size_t n, const sm_field *field) {
     if (!table) return;
-    const char *cells[SM_PAGE_COLUMNS];
+    const char *cells[SM_PAGE_COLUMNS] = {NULL};
     size_t shown = 0;
     assert(n <= SM_PAGE_COLUMNS);
     for (size_t i = 0; i < n; i++)

@@ -331,7 +331,10 @@ const variant *train_variant(sm_train *t, const sm_plan *plan, sm_error *err) {
     return v ? v : build_variant(t, plan, err);
 }
 
-static sm_status check_job(const sm_job *job, sm_error *err) {
+/* A caller's job, whose header may be older than ours. */
+static sm_status take_job(const sm_job *given, sm_job *job, sm_error *err) {
+    sm_status status = sm_sized_take(job, sizeof *job, given, err);
+    if (status) return status;
     if (!(job->seq >= 1) || job->seq > 1e9 || fmod(job->seq, 1) != 0)
         return sm_fail(err, SM_BAD_INPUT,
                        "the sequence length must be a whole number of tokens, 1 to 1e9");
@@ -348,12 +351,6 @@ static sm_status check_job(const sm_job *job, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT, "chip %s has no peak FLOP/s for bf16 or wider",
                        job->system->chip.name);
     return SM_OK;
-}
-
-/* A caller's job, whose header may be older than ours. */
-static sm_status take_job(const sm_job *given, sm_job *job, sm_error *err) {
-    sm_status status = sm_sized_take(job, sizeof *job, given, err);
-    return status ? status : check_job(job, err);
 }
 
 void sm_train_set_calibration(sm_train *t, const sm_calibration *calibration) {

@@ -1,4 +1,6 @@
 /* Factors of sizes. */
+#include "scalemodel/units.h"
+
 #include <math.h>
 
 /* The greatest common divisor (Euclid, Elements, book VII, proposition 2): the most parts into

@@ -102,12 +102,17 @@ static void alternative_rows(sm_report *r, const asked *q, const sm_ranking *fou
 
 /* ---- the derivation ---- */
 
-static void why_lower(sm_report *r, sm_why *to, const asked *q, const sm_alternative *a) {
+static void explain(sm_report *r, const asked *q, const sm_alternative *a) {
+    r->why =
+        sm_page_why(r, NULL, "expected", sm_cost_formula(r, &a->cost), a->cost.expected_s, "s");
+    for (int s = 0; s < a->lowering.steps; s++)
+        sm_page_leaf(r, r->why, sm_step_words(r, &q->einsum, &q->m.mesh, &a->lowering, s),
+                     a->cost.step[s].expected_s, "s", "whole, with latency and efficiency");
     const sm_chip *chip = &q->m.system.chip;
     sm_dtype used = q->compute;
     double peak = sm_chip_peak(chip, q->compute, &used);
     sm_why *lower =
-        sm_page_why(r, to, "lower bound", "max(math, memory, network)", a->cost.lower_s, "s");
+        sm_page_why(r, r->why, "lower bound", "max(math, memory, network)", a->cost.lower_s, "s");
     sm_why *math = sm_page_why(r, lower, "math", "FLOPs per chip / peak", a->cost.math_s, "s");
     sm_page_leaf(r, math, "FLOPs per chip", a->lowering.flops_per_chip, "FLOP",
                  "2 x product of the local sizes");
@@ -123,15 +128,6 @@ static void why_lower(sm_report *r, sm_why *to, const asked *q, const sm_alterna
     for (int s = 0; s < a->lowering.steps; s++)
         if (a->lowering.step[s].kind == SM_STEP_COLLECTIVE)
             lowering_why_collective(r, network, &shown, s);
-}
-
-static void explain(sm_report *r, const asked *q, const sm_alternative *a) {
-    r->why =
-        sm_page_why(r, NULL, "expected", sm_cost_formula(r, &a->cost), a->cost.expected_s, "s");
-    for (int s = 0; s < a->lowering.steps; s++)
-        sm_page_leaf(r, r->why, sm_step_words(r, &q->einsum, &q->m.mesh, &a->lowering, s),
-                     a->cost.step[s].expected_s, "s", "whole, with latency and efficiency");
-    why_lower(r, r->why, q, a);
 }
 
 /* ---- the whole ---- */

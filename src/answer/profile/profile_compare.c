@@ -170,7 +170,9 @@ static void page_table(sm_report *r, const char *title, const profile_side *side
     put_row(r, table, &total, difference(&total));
 }
 
-static void put_data(sm_report *r, const profile_side *side[2]) {
+void profile_compare(sm_report *r, const profile_side *side[2], int kinds, int top) {
+    page_table(r, "By kind", side, false, kinds);
+    if (top) page_table(r, "By place", side, true, top);
     int n;
     const change *list = changes_of(r, side, true, &n);
     sm_data *object = sm_put_object(r, r->data, "against");
@@ -187,12 +189,6 @@ static void put_data(sm_report *r, const profile_side *side[2]) {
         sm_put(r, part, "other_flops|this_flops|other_sent_bytes|this_sent_bytes", list[i].flops[0],
                list[i].flops[1], list[i].sent[0], list[i].sent[1]);
     }
-}
-
-void profile_compare(sm_report *r, const profile_side *side[2], int kinds, int top) {
-    page_table(r, "By kind", side, false, kinds);
-    if (top) page_table(r, "By place", side, true, top);
-    put_data(r, side);
 }
 
 SM_ORDER(by_amount, change,

@@ -44,26 +44,6 @@ static sm_slice named(const drawn *d, const sm_profile_slice *s) {
     return (sm_slice){.name = it->name, .category = kind, .seconds = s->seconds};
 }
 
-/* Expected as the schedule has it; the roofline in the same order, each lane packed. */
-static void add_expected(drawn *d) {
-    const sm_profile *p = d->file->profile;
-    int n;
-    double roof_s[LANES] = {0};
-    const sm_profile_slice *s = sm_profile_slices(p, MOST_SLICES / 3, d->r->arena, &n);
-    if (!s) d->r->out_of_memory = true;
-    for (int i = 0; s && i < n; i++) {
-        lane l = s[i].collective >= 0 ? NETWORK : p->op[s[i].op].copies ? COPIES : KERNELS;
-        sm_slice slice = named(d, &s[i]);
-        slice.start_s = s[i].start_s;
-        add(d, EXPECTED, l, slice);
-        slice.start_s = roof_s[l];
-        slice.seconds =
-            s[i].op >= 0 ? p->op[s[i].op].lower_s : p->collective[s[i].collective].lower_s;
-        roof_s[l] += slice.seconds;
-        add(d, ROOFLINE, l, slice);
-    }
-}
-
 SM_ORDER_OF_POINTERS(by_duration, sm_trace_event, SM_ASCENDING(duration_ps) SM_ASCENDING(start_ps))
 
 /* The run of median length on the first device that has any; NULL: the trace does not say. */
@@ -127,7 +107,23 @@ static const sm_tracks *tracks_of(sm_report *r, const profile_file *file) {
     d.tracks->title =
         sm_textf(r, "%.90s on %.90s", file->module->name, file->profile->system->text);
     add_measured(&d);
-    add_expected(&d);
+    /* Expected as the schedule has it; the roofline in the same order, each lane packed. */
+    const sm_profile *p = d.file->profile;
+    int n;
+    double roof_s[LANES] = {0};
+    const sm_profile_slice *s = sm_profile_slices(p, MOST_SLICES / 3, d.r->arena, &n);
+    if (!s) d.r->out_of_memory = true;
+    for (int i = 0; s && i < n; i++) {
+        lane l = s[i].collective >= 0 ? NETWORK : p->op[s[i].op].copies ? COPIES : KERNELS;
+        sm_slice slice = named(&d, &s[i]);
+        slice.start_s = s[i].start_s;
+        add(&d, EXPECTED, l, slice);
+        slice.start_s = roof_s[l];
+        slice.seconds =
+            s[i].op >= 0 ? p->op[s[i].op].lower_s : p->collective[s[i].collective].lower_s;
+        roof_s[l] += slice.seconds;
+        add(&d, ROOFLINE, l, slice);
+    }
     name_tracks(&d);
     return r->out_of_memory ? NULL : d.tracks;
 }

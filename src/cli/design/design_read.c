@@ -118,9 +118,18 @@ static sm_status read_work(design *d, const json_value *v, sm_error *err) {
     return s;
 }
 
-static sm_status read_all(design *d, const json_value *root, sm_error *err) {
-    sm_status s = json_expect_keys(root, "a study, {\"over\": ..., \"work\": ...}",
-                                   "over|usd_per_hour|watts|most|work");
+sm_status design_read(design *d, sm_error *err) {
+    const json_value *root;
+    sm_status s = sm_io_read(d->call->positional[0], d->call->arena, &d->file, err);
+    if (!s) s = cli_system_file(d->call, &d->chip, &d->chips, err);
+    json_document *document = sm_arena_alloc(d->call->arena, sizeof *document);
+    if (!s && !document) s = sm_fail_memory(err);
+    if (s) return s;
+    *document = (json_document){.source = &d->file, .arena = d->call->arena, .err = err};
+    s = json_parse(document, &root);
+    if (s) return s;
+    s = json_expect_keys(root, "a study, {\"over\": ..., \"work\": ...}",
+                         "over|usd_per_hour|watts|most|work");
     const json_value *over = json_get(root, "over"), *work = json_get(root, "work");
     if (!s && !over) s = json_fail(root, "no \"over\": which machines?");
     if (!s && !work) s = json_fail(root, "no \"work\": what do they do?");
@@ -139,16 +148,4 @@ static sm_status read_all(design *d, const json_value *root, sm_error *err) {
         return json_fail(over, "%lld machines: at most %d are compared", (long long)d->machines,
                          DESIGN_MOST_MACHINES);
     return SM_OK;
-}
-
-sm_status design_read(design *d, sm_error *err) {
-    const json_value *root;
-    sm_status s = sm_io_read(d->call->positional[0], d->call->arena, &d->file, err);
-    if (!s) s = cli_system_file(d->call, &d->chip, &d->chips, err);
-    json_document *document = sm_arena_alloc(d->call->arena, sizeof *document);
-    if (!s && !document) s = sm_fail_memory(err);
-    if (s) return s;
-    *document = (json_document){.source = &d->file, .arena = d->call->arena, .err = err};
-    s = json_parse(document, &root);
-    return s ? s : read_all(d, root, err);
 }
