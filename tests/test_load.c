@@ -406,6 +406,7 @@ static void defaults_are_those_of_the_chip(void **state) {
         {"vllm-2026", "h200", "deepseek-v3", NULL, false, 8, 8 * 8192, 8 * 1024},
         {"vllm-2026", "l40s", "llama-3.1-8b", "budget_tokens=4096", false, 1, 4096, 256},
         {"vllm-tpu", "tpu-v6e", "llama-3.1-8b", NULL, false, 1, 1024, 256},
+        {"sglang-jax", "tpu-v6e", "llama-3.1-8b", NULL, false, 1, 4096, 1024},
         {"sglang-2026", "l40s", "llama-3.1-8b", NULL, false, 1, 4096, 2048},
         {"sglang-2025", "l40s", "llama-3.1-8b", NULL, false, 1, 8192, 2048},
         {"sglang-2026", "rtx-4090", "llama-3.1-8b", NULL, false, 1, 2048, 2048},
