@@ -27,7 +27,7 @@ static void ask_recipe(const sm_frameworks *all, const sm_framework *framework, 
     sm_settings settings;
     sm_recipe recipe;
     sm_source source = sm_source_of("recipe", text);
-    const sm_recipe_chips chips = {"h100-sxm", 16, 8, 1};
+    const sm_recipe_chips chips = {"h100-sxm", 16, 8, 1, 1};
     if (sm_io_settings(&source, arena, &settings, &err) != SM_OK) return;
     if (sm_recipe_read(all, framework, sm_framework_use(framework), &settings, chips, &recipe,
                        &err) != SM_OK)

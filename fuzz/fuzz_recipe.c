@@ -11,7 +11,7 @@ static void read_as(const sm_frameworks *all, sm_plan_use use, const sm_settings
     sm_recipe recipe;
     sm_error err;
     sm_plan plan;
-    const sm_recipe_chips chips = {"h100-sxm", 64, 8, 1};
+    const sm_recipe_chips chips = {"h100-sxm", 64, 8, 1, 1};
     if (sm_recipe_read(all, NULL, use, settings, chips, &recipe, &err) != SM_OK) return;
     if (!recipe.plan) abort();
     sm_source text = sm_source_of("plan", recipe.plan);
