@@ -360,7 +360,7 @@ static double ended_bytes(sm_train *train, const sm_plan *plan, sm_arena *arena,
 static int quicker; /* plans, for collectives that run beside matmuls */
 
 /* Where nothing may hide, nothing is lost by reducing late; what is reduced whole is as many
- * gradients in twice the bytes, and memory is the same. */
+ * gradients, in fp32 twice the bytes, and memory is the same. */
 static void the_end_of_a_step_is_the_softwares(random_job *r, sm_train *train, const sm_plan *given,
                                                const sm_price_of_plan *unused) {
     sm_plan other = *given, *plan = &other;
@@ -389,10 +389,13 @@ static void the_end_of_a_step_is_the_softwares(random_job *r, sm_train *train, c
     bare.overlap = 0;
     sm_train_set_calibration(train, &bare);
     assert_int_equal(sm_train_price(train, plan, &late, &err), SM_OK);
-    held.exposed_end = false, held.reduced_whole = true;
+    held.exposed_end = false, held.reduced_whole = held.reduced_wide = true;
     sm_train_set_software_memory(train, &held);
     assert_int_equal(sm_train_price(train, plan, &whole, &err), SM_OK);
     double summed = ended_bytes(train, plan, arena, SM_ALL_REDUCE);
+    held.reduced_wide = false;
+    sm_train_set_software_memory(train, &held);
+    double narrow = ended_bytes(train, plan, arena, SM_ALL_REDUCE);
     held.reduced_whole = false;
     sm_train_set_software_memory(train, &held);
     assert_int_equal(sm_train_price(train, plan, &usual, &err), SM_OK);
@@ -402,6 +405,7 @@ static void the_end_of_a_step_is_the_softwares(random_job *r, sm_train *train, c
     HOLDS(whole.expected_s >= usual.expected_s * (1 - 1e-12), "%g, whole %g", usual.expected_s,
           whole.expected_s);
     HOLDS(fabs(summed - 2 * scattered) <= 1e-9 * summed, "%g, whole %g", scattered, summed);
+    HOLDS(fabs(narrow - scattered) <= 1e-9 * summed, "%g, whole in 16 bits %g", scattered, narrow);
     HOLDS(fabs(whole.memory.total / usual.memory.total - 1) < 1e-12, "memory");
     sm_train_set_calibration(train, &c);
     sm_arena_free(arena);

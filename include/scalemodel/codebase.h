@@ -60,8 +60,8 @@ SM_DECLARATIONS_BEGIN
     X(flash_2, "attention on GPUs before Blackwell is FlashAttention 2, in an A100's "             \
                "instructions")                                                                     \
     X(keys_whole, "context gathers keys of all heads of queries, behind a part of attention")      \
-    X(reduced_whole, "16-bit gradients are summed over replicas in fp32, every chip all of its "   \
-                     "weights', also where zero=1 shards the state")
+    X(reduced_whole, "gradients are summed on every chip, also where zero=1 shards the state")     \
+    X(reduced_wide, "what is summed so is summed in fp32, from 16 bits")
 typedef struct sm_software_memory {
     const char *software; /* the name of the code base */
     int from;             /* the month it begins in; 0: always */

@@ -16,7 +16,7 @@ bool reduces_whole(const sm_train *t, const sm_plan *plan) {
 }
 
 double reduced_bytes(const sm_train *t, const sm_plan *plan) {
-    bool wide = t->software_memory.reduced_whole && reduces_whole(t, plan);
+    bool wide = t->software_memory.reduced_wide && reduces_whole(t, plan);
     return sm_dtype_bytes(wide ? SM_FP32 : plan->gradient);
 }
 
