@@ -50,6 +50,7 @@ SM_DECLARATIONS_BEGIN
     X(tensor_beside, "collectives of tensor run beside the matmuls that they feed or drain")       \
     X(experts_beside, "all-to-alls of routed tokens run beside another microbatch's work")         \
     X(experts_in_order, "a token's experts follow one another, as gates of benchmarks deal them")  \
+    X(copies_each, "a token is sent to each of its experts, not once to a node that has several")  \
     X(masked, "experts of limited capacity have their tokens by products with masks of ones")      \
     X(exposed_end, "gradients are reduced once the last backward pass has ended, and weights "     \
                    "gathered before the next step begins: neither hides under a pass")             \

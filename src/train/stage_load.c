@@ -100,8 +100,7 @@ static void add_class(const loading *l, const class_slots *slots, const sm_weigh
     const sm_plan *plan = l->plan;
     double gradient = gradient_bytes(plan), state = state_bytes(t, plan);
     double held = c->elements * sm_weight_share(c, plan->pipeline) / d->ways[c->stored];
-    bool several = plan->state_copies > 1 && c->partial & SM_BIT(SM_AXIS_DATA);
-    int copies = several ? plan->state_copies : 1;
+    int copies = c->partial & SM_BIT(SM_AXIS_DATA) ? p->copies : 1;
     double shared = copies / d->ways[c->partial]; /* of the state, over those replicas */
     double updated = plan->zero >= 1 ? held * shared : held;
     double weight_bytes = class_bytes(t, plan, c);
