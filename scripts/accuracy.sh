@@ -438,7 +438,7 @@ END
   1.2 times as wide on the logarithm where `train` chooses among frameworks.
 - Either line prices a row with what its code base is known to do (`data/codebases`: what runs beside what, tiles, masks) and with its plan, the kernel
   of attention too; the constants alone differ. Intervals are learned from rows of quality A and B, and from those that came after the fit, of dense
-  models and of mixtures of experts apart (0.91 to 1.37 and 0.88 to 1.53 of what is expected, by default). They leave out 14 % of the steps below and 6 above: between equal tails lay 89 % of
+  models and of mixtures of experts apart (0.91 to 1.41 and 0.88 to 1.53 of what is expected, by default). They leave out 14 % of the steps below and 6 above: between equal tails lay 89 % of
   quality A, which is vendors and papers, and 73 % of what came after the fit, whose steps take longer than told, some of them half as long again.
 END
     awk -F, 'function p(x) { return sprintf("%.1f %%", 100 * x) }
