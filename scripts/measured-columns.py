@@ -32,9 +32,9 @@ import sys
 # Words of a title, and the generation they mean; the first that matches.
 TRAINING = [
     ("scalemodel run", "scalemodel-run"), ("Megatron-LM functional tests", "megatron-lm-ci"), ("vTrain", "vtrain-megatron"), ("Hagemann", "aleph-alpha"),
-    ("BLOOM", "megatron-deepspeed"), ("Megatron-Turing", "megatron-lm-v2"),
+    ("BLOOM", "megatron-deepspeed"), ("Megatron-Turing", "megatron-deepspeed"),
     ("Narayanan", "megatron-lm-v2"), ("Korthikanti", "megatron-lm-v2"),
-    ("Megatron-LM README", "megatron-lm-v2"), ("NeMo-Megatron launcher", "megatron-lm-v2"),
+    ("Megatron-LM README", "megatron-lm-v2"), ("NeMo-Megatron launcher", "megatron-nemo-2022"),
     ("llm-foundry", "llm-foundry"), ("DGX Cloud", "dgx-cloud"),
     ("NeMo-Framework-Launcher", "nemo-2024"), ("NeMo 24", "nemo-2024"),
     ("Megatron-Core", "nemo-2024"), ("NeMo performance summary", "megatron-bridge"),

@@ -50,6 +50,7 @@ SM_DECLARATIONS_BEGIN
     X(tensor_beside, "collectives of tensor run beside the matmuls that they feed or drain")       \
     X(experts_beside, "all-to-alls of routed tokens run beside another microbatch's work")         \
     X(experts_in_order, "a token's experts follow one another, as gates of benchmarks deal them")  \
+    X(copies_each, "a token is sent to each of its experts, not once to a node that has several")  \
     X(masked, "experts of limited capacity have their tokens by products with masks of ones")      \
     X(exposed_end, "gradients are reduced once the last backward pass has ended, and weights "     \
                    "gathered before the next step begins: neither hides under a pass")             \
@@ -60,8 +61,8 @@ SM_DECLARATIONS_BEGIN
     X(flash_2, "attention on GPUs before Blackwell is FlashAttention 2, in an A100's "             \
                "instructions")                                                                     \
     X(keys_whole, "context gathers keys of all heads of queries, behind a part of attention")      \
-    X(reduced_whole, "16-bit gradients are summed over replicas in fp32, every chip all of its "   \
-                     "weights', also where zero=1 shards the state")
+    X(reduced_whole, "gradients are summed on every chip, also where zero=1 shards the state")     \
+    X(reduced_wide, "what is summed so is summed in fp32, from 16 bits")
 typedef struct sm_software_memory {
     const char *software; /* the name of the code base */
     int from;             /* the month it begins in; 0: always */

@@ -5,7 +5,7 @@
 
 static double ragged_of(const sm_train *t, const slot_key *key, const sm_group *g) {
     const int in_order = t->software_memory.experts_in_order ? (int)t->most_experts : 0;
-    if (!key->ragged || t->software.all_slots) return 1; /* the runtime sends every slot */
+    if (!key->ragged || t->software.all_slots || t->software_memory.copies_each) return 1;
     return sm_ragged_part(&t->system, t->largest_top_k, in_order, g);
 }
 

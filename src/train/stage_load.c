@@ -16,7 +16,7 @@ bool reduces_whole(const sm_train *t, const sm_plan *plan) {
 }
 
 double reduced_bytes(const sm_train *t, const sm_plan *plan) {
-    bool wide = t->software_memory.reduced_whole && reduces_whole(t, plan);
+    bool wide = t->software_memory.reduced_wide && reduces_whole(t, plan);
     return sm_dtype_bytes(wide ? SM_FP32 : plan->gradient);
 }
 
@@ -100,8 +100,7 @@ static void add_class(const loading *l, const class_slots *slots, const sm_weigh
     const sm_plan *plan = l->plan;
     double gradient = gradient_bytes(plan), state = state_bytes(t, plan);
     double held = c->elements * sm_weight_share(c, plan->pipeline) / d->ways[c->stored];
-    bool several = plan->state_copies > 1 && c->partial & SM_BIT(SM_AXIS_DATA);
-    int copies = several ? plan->state_copies : 1;
+    int copies = c->partial & SM_BIT(SM_AXIS_DATA) ? p->copies : 1;
     double shared = copies / d->ways[c->partial]; /* of the state, over those replicas */
     double updated = plan->zero >= 1 ? held * shared : held;
     double weight_bytes = class_bytes(t, plan, c);
