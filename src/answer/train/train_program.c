@@ -83,19 +83,13 @@ double sm_told_number(const sm_told *e, const char *name, double otherwise) {
     return sm_architecture_number(e->told.architecture, name, &value) ? value : otherwise;
 }
 
-/* What changes numbers beside the lines and has no translation, with the value that changes
- * nothing. */
-static const struct {
-    const char *name;
-    double plain;
-} plain_numbers[] = {
-    {"bare_norm_epsilon", 0}, {"alibi_bias_max", 0}, {"gate_limit", 0}, {"qk_rope_head_dim", 0}};
-
+/* What changes numbers beside the lines, where it is not 0, and has no translation. */
 static sm_status check_numbers(const sm_told *e) {
-    for (size_t i = 0; i < sizeof plain_numbers / sizeof *plain_numbers; i++)
-        if (sm_told_number(e, plain_numbers[i].name, plain_numbers[i].plain) !=
-            plain_numbers[i].plain)
-            return sm_told_refuse(e, sm_textf(e->r, "%s of its config", plain_numbers[i].name));
+    static const char *const untold[] = {"bare_norm_epsilon", "alibi_bias_max", "gate_limit",
+                                         "qk_rope_head_dim"};
+    for (int i = 0; i < 4; i++)
+        if (sm_told_number(e, untold[i], 0) != 0)
+            return sm_told_refuse(e, sm_textf(e->r, "%s of its config", untold[i]));
     return e->q->in.model->causal ? SM_OK : sm_told_refuse(e, "it sees both ways");
 }
 

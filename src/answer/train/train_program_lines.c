@@ -355,15 +355,17 @@ static const char *size_of(const sm_told *e, const sm_mention *m, int i) {
 /* What the config multiplies a product with the vocabulary by, words of a table, and what is added
  * to the stream: "FACT["logit_scale"] * "; "" where it does not. */
 static const char *factor_words(const sm_told *e, const sm_text_line *l) {
-    const sm_mention *made = &l->result[0], *first = l->operands ? &l->operand[0] : made;
-    bool logits = is_of(e, made, e->lines->array[made->array].rank - 1, SM_DIMENSION_VOCABULARY);
-    bool words = is_of(e, first, 0, SM_DIMENSION_VOCABULARY);
-    const char *name = l->op == SM_OPERATOR_EXPRESSION ? "residual_scale"
-                       : l->op == SM_OPERATOR_TAKE     ? "embedding_scale"
-                                                       : "logit_scale";
-    bool here = l->op == SM_OPERATOR_EXPRESSION ? sm_line_adds_to_stream(e->lines, l)
-                : l->op == SM_OPERATOR_TAKE     ? words
-                                                : logits;
+    const sm_mention *made = &l->result[0];
+    const int last = e->lines->array[made->array].rank - 1;
+    const char *name = "logit_scale";
+    bool here = is_of(e, made, last, SM_DIMENSION_VOCABULARY);
+    if (l->op == SM_OPERATOR_EXPRESSION) {
+        name = "residual_scale";
+        here = sm_line_adds_to_stream(e->lines, l);
+    } else if (l->op == SM_OPERATOR_TAKE) {
+        name = "embedding_scale";
+        here = is_of(e, &l->operand[0], 0, SM_DIMENSION_VOCABULARY);
+    }
     return here && sm_told_number(e, name, 1) != 1 ? sm_textf(e->r, "FACT[\"%s\"] * ", name) : "";
 }
 
