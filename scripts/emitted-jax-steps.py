@@ -31,15 +31,14 @@ WIDE = {"mixed": "data=2,fsdp=2,tensor=2,seq=on,microbatch=2,regather=none", "pa
         "long": "fsdp=4,context=2,context_by=gather,microbatch=2,regather=activations"}
 DEALT = {"dealt": "data=2,expert=4,zero=1,microbatch=2", "both": "data=2,expert=2,tensor=2,seq=on,microbatch=2,regather=weights"}
 WHOLE_HEADS = {"replicas": "data=2,fsdp=4,zero=3,microbatch=2,regather=weights", "long": WIDE["long"]}
+TURNS, SHORT, BARE, ONE = ({k: WIDE[k] for k in ("mixed", "long")}, {k: WIDE[k] for k in ("mixed", "parts")}, {"mixed": WIDE["mixed"]}, {"replicas": WHOLE_HEADS["replicas"]})
 for family, plans in (("arcee", WIDE), ("llama-linear", WIDE), ("llama-tied", WIDE), ("llama3", WIDE), ("mixtral", DEALT), ("olmo2", WHOLE_HEADS),
                       ("olmoe", {"dealt": DEALT["dealt"]}), ("phi3", WIDE), ("qwen2", WIDE), ("qwen2_moe", DEALT), ("qwen3", WIDE),
                       ("qwen3_moe", DEALT), ("seed_oss", WIDE), ("smollm3", {k: v for k, v in WIDE.items() if k != "parts"}),
                       # scales, offsets, LayerNorms, windows, caps, a part of a head that turns, neighbours, tables of positions
-                      ("cohere", WHOLE_HEADS), ("cohere2", {"mixed": WIDE["mixed"], "long": WIDE["long"]}),
-                      ("ernie4_5", WIDE), ("exaone4", {"mixed": WIDE["mixed"], "long": WIDE["long"]}), ("gemma", WIDE),
-                      ("gemma2", {"mixed": WIDE["mixed"], "long": WIDE["long"]}), ("glm4", WIDE), ("granite", WIDE), ("mistral", WIDE),
-                      ("nemotron", WIDE), ("olmo", WIDE), ("olmo3", WHOLE_HEADS), ("opt", WIDE), ("phi", WIDE), ("stablelm", WIDE),
-                      ("starcoder2", WIDE)):
+                      ("cohere", ONE), ("cohere2", TURNS), ("ernie4_5", WIDE), ("exaone4", TURNS), ("gemma", WIDE), ("gemma2", TURNS),
+                      ("gemma3", TURNS), ("llama-yarn", WIDE), ("glm4", WIDE), ("granite", SHORT), ("mistral", WIDE), ("nemotron", BARE),
+                      ("olmo", SHORT), ("olmo3", ONE), ("opt", BARE), ("phi", ONE), ("stablelm", BARE), ("starcoder2", BARE)):
     PLANS |= {f"{family}.{name}": (f"jax/small/{family}", plan) for name, plan in plans.items()}
 
 DRIVER = r"""

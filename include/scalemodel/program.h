@@ -337,6 +337,8 @@ sm_status sm_program_runs(const sm_model *model, int tokens, bool serving, sm_er
 /* Of lines of serving: the positions of a stack that reads a text before another one writes, which
  * it works on all at once; 0: it has none of its own. The embedding, the first piece, reads too. */
 size_t sm_program_source(const sm_text_lines *lines);
+/* Is a line x = x + a, where x is what the piece passes on? */
+bool sm_line_adds_to_stream(const sm_text_lines *lines, const sm_text_line *line);
 /* The forward program of serving: of ONE query token (T = 1) against ONE cached key (S = 1), so
  * that one program stands for every length: sizes say by per_query and per_key what they grow with.
  * Slots of an expert: C = top_k / E of a token. The head is that of sampling: logits, no loss.

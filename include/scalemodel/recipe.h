@@ -77,6 +77,9 @@ const char *sm_framework_name(const sm_framework *framework);
 const char *sm_framework_title(const sm_framework *framework);
 const char *sm_framework_version(const sm_framework *framework);
 sm_plan_use sm_framework_use(const sm_framework *framework);
+/* Of a program: the facts of a model's config that its functions ask for, separated by blanks; "".
+ */
+const char *sm_framework_facts(const sm_framework *framework);
 /* Names of calibrations that tell of it, the best first, separated by blanks; "". */
 const char *sm_framework_software(const sm_framework *framework);
 

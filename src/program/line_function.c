@@ -1,6 +1,8 @@
 /* What the expression of a line computes, as those see it who run or price it. */
 #include "program_parts.h"
 
+#include <string.h>
+
 /* act(g), act(g) * u; norm(x); rotary(x), rotary(norm(x)); x + y. */
 sm_function program_function_of(const sm_text_line *line) {
     int norms = 0, turns = 0, acts = 0, sums = 0, times = 0, others = 0;
@@ -38,4 +40,14 @@ bool program_scales_first(const sm_text_line *line) {
         if (values < 1) return false; /* it took the first */
     }
     return values == 1 && t[last].arguments == 2;
+}
+
+bool sm_line_adds_to_stream(const sm_text_lines *l, const sm_text_line *line) {
+    if (l->input < 0 || line->operands != 2 || line->terms != 3) return false;
+    const char *stream = l->array[l->input].name;
+    const char *first = l->array[line->operand[0].array].name;
+    const char *made = l->array[line->result[0].array].name;
+    size_t n = strcspn(stream, ".");
+    return strncmp(first, stream, n) == 0 && strcspn(first, ".") == n &&
+           strncmp(made, stream, n) == 0 && strcspn(made, ".") == n;
 }

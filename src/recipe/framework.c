@@ -43,6 +43,7 @@ const sm_framework *sm_framework_find(const sm_frameworks *all, const char *name
 
 const char *sm_framework_name(const sm_framework *f) { return f->name; }
 const char *sm_framework_title(const sm_framework *f) { return f->title; }
+const char *sm_framework_facts(const sm_framework *f) { return f->facts ? f->facts : ""; }
 const char *sm_framework_version(const sm_framework *f) { return f->version; }
 sm_plan_use sm_framework_use(const sm_framework *f) { return f->use; }
 /* A chip of a vendor that the catalogue does not know, a measured one, may be anybody's. */

@@ -58,7 +58,7 @@ typedef struct framework_op { /* what an op of texts is in a program */
 struct sm_framework {
     const char *like_name;
     const sm_framework *like; /* whose keys, reads and models come after its own; NULL */
-    const char *name, *title, *version, *source;
+    const char *name, *title, *version, *source, *facts;
     sm_plan_use use;
     unsigned networks; /* bit per kind that it runs on: switches, a torus; 0: any */
     const char *form, *software;

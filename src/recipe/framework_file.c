@@ -260,6 +260,7 @@ static sm_status read_head(const reader *r, const json_value *root) {
     if (!status) status = json_read_text(json_get(root, "source"), &f->source);
     if (!status) status = json_read_text(json_get(root, "form"), &f->form);
     if (!status) status = json_read_text(json_get(root, "software"), &f->software);
+    if (!status) status = json_read_text(json_get(root, "facts"), &f->facts);
     if (!status) status = json_read_choice(json_get(root, "for"), uses, 2, &use);
     f->use = (sm_plan_use)use;
     if (!status) status = read_networks(json_get(root, "networks"), &f->networks);
@@ -268,10 +269,10 @@ static sm_status read_head(const reader *r, const json_value *root) {
 
 static sm_status read_framework(const reader *r, const json_value *root) {
     sm_framework *f = r->f;
-    sm_status status =
-        json_expect_keys(root, "a framework",
-                         "name|title|version|source|for|form|software|like|prefixes|models|keys|"
-                         "ignored|reads|rules|cannot|begin|end|lets|networks|ops|vendors");
+    sm_status status = json_expect_keys(
+        root, "a framework",
+        "name|title|version|source|for|form|software|facts|like|prefixes|models|keys|"
+        "ignored|reads|rules|cannot|begin|end|lets|networks|ops|vendors");
     if (!status) status = read_head(r, root);
     if (!status) status = texts(r, json_get(root, "prefixes"), &f->prefix, &f->prefixes);
     if (!status) status = texts(r, json_get(root, "vendors"), &f->vendor, &f->vendors);

@@ -2,6 +2,9 @@
  * they are stored, a function for each kind of piece, the pieces in their order. */
 #include "train_told.h"
 
+#include <math.h>
+#include <string.h>
+
 enum { SMALL_SIZE = 256, SMALL_CHIPS = 8, SMALL_LAYERS = 2 };
 
 static sm_status put_weights(sm_told *e) {
@@ -12,6 +15,8 @@ static sm_status put_weights(sm_told *e) {
     for (int i = 0; i < e->lines->arrays; i++) {
         const sm_text_array *a = &e->lines->array[i];
         if (a->role != SM_TEXT_WEIGHT || a->piece >= 0) continue;
+        if (first[0] == 0 && e->degree[PIPELINE] > 1 && e->program->tensor_of[i] < 0)
+            return sm_told_refuse(e, sm_textf(e->r, "%s is on two stages alone", a->name));
         if (a->shared > 0)
             return sm_told_refuse(
                 e, sm_textf(e->r, "its weight %s is that of several layers", a->name));
@@ -78,63 +83,33 @@ double sm_told_number(const sm_told *e, const char *name, double otherwise) {
     return sm_architecture_number(e->told.architecture, name, &value) ? value : otherwise;
 }
 
-/* What changes numbers beside the lines, with the value that changes nothing. */
-static const struct {
-    const char *name;
-    double plain;
-} plain_numbers[] = {{"bare_norm_epsilon", 0},
-                     {"alibi_bias_max", 0},
-                     {"gate_limit", 0},
-                     {"qk_rope_head_dim", 0},
-                     {"rope_local_base_freq", 0}};
-
-/* Rotary frequencies: base^(-2i/n), stretched linearly or as LLaMA 3.1 does (its parts of the
- * spectrum by wavelength); where the config says which. */
-static sm_status put_rotary(sm_told *e) {
-    static const char *const places[] = {"rope_parameters.", "rope_scaling."};
-    const char *type = NULL, *place = "";
-    for (int i = 0; i < 2 && !type; i++) {
-        place = places[i];
-        type = sm_architecture_word(e->told.architecture, sm_textf(e->r, "%srope_type", place));
-        if (!type)
-            type = sm_architecture_word(e->told.architecture, sm_textf(e->r, "%stype", place));
-    }
-    if (!type) type = "default";
-    bool linear = strcmp(type, "linear") == 0, llama3 = strcmp(type, "llama3") == 0;
-    if (!linear && !llama3 && strcmp(type, "default") != 0)
-        return sm_told_refuse(e, sm_textf(e->r, "rotary positions stretched by %s", type));
-    const char *base = sm_textf(e->r, "%srope_theta", place);
-    if (sm_told_number(e, base, sm_told_number(e, "rope_theta", 0)) == 0)
-        PUT(e, "# The config does not say rope_theta: the usual value.\n");
-    PUT(e, "THETA, STRETCH = %.9g, ",
-        sm_told_number(e, base, sm_told_number(e, "rope_theta", 10000)));
-    if (llama3)
-        PUT(e, "(%.9g, %.9g, %.9g, %.9g)  # factor, low, high, length\n",
-            sm_told_number(e, sm_textf(e->r, "%sfactor", place), 1),
-            sm_told_number(e, sm_textf(e->r, "%slow_freq_factor", place), 1),
-            sm_told_number(e, sm_textf(e->r, "%shigh_freq_factor", place), 4),
-            sm_told_number(e, sm_textf(e->r, "%soriginal_max_position_embeddings", place),
-                           sm_told_number(e, "max_position_embeddings", 8192)));
-    else PUT(e, "%.9g\n", linear ? sm_told_number(e, sm_textf(e->r, "%sfactor", place), 1) : 1.0);
-    return SM_OK;
-}
-
+/* What changes numbers beside the lines, where it is not 0, and has no translation. */
 static sm_status check_numbers(const sm_told *e) {
-    for (size_t i = 0; i < sizeof plain_numbers / sizeof *plain_numbers; i++)
-        if (sm_told_number(e, plain_numbers[i].name, plain_numbers[i].plain) !=
-            plain_numbers[i].plain)
-            return sm_told_refuse(e, sm_textf(e->r, "%s of its config", plain_numbers[i].name));
-    return SM_OK;
+    static const char *const untold[] = {"bare_norm_epsilon", "alibi_bias_max", "gate_limit",
+                                         "qk_rope_head_dim"};
+    for (int i = 0; i < 4; i++)
+        if (sm_told_number(e, untold[i], 0) != 0)
+            return sm_told_refuse(e, sm_textf(e->r, "%s of its config", untold[i]));
+    return e->q->in.model->causal ? SM_OK : sm_told_refuse(e, "it sees both ways");
 }
 
-double sm_told_epsilon(const sm_told *e, bool layer) {
-    static const char *const rms[] = {"layer_norm_eps", "layer_norm_epsilon", "norm_epsilon",
-                                      "norm_eps", "rms_norm_eps"};
-    static const char *const means[] = {"norm_eps", "layernorm_epsilon", "norm_epsilon",
-                                        "layer_norm_epsilon", "layer_norm_eps"};
-    double value = layer ? 1e-5 : 1e-6;
-    for (int i = 0; i < 5; i++) value = sm_told_number(e, (layer ? means : rms)[i], value);
-    return value;
+/* Facts of the config and its family that the functions of the framework's file ask for. */
+static sm_status put_facts(sm_told *e) {
+    static const char *const known[] = {"default", "linear",  "llama3",
+                                        "yarn",    "sigmoid", "softmax"};
+    const char *left = sm_framework_facts(e->q->in.emit), *word;
+    PUT(e, "FACT = {\n");
+    for (size_t n, is = 0; (n = sm_next_word(&left, &word)) > 0; is = 0) {
+        const char *name = sm_textf(e->r, "%.*s", (int)n, word);
+        const char *said = sm_architecture_word(e->told.architecture, name);
+        double value = sm_told_number(e, name, NAN);
+        while (said && is < 6 && strcmp(known[is], said) != 0) is++;
+        if (is == 6) return sm_told_refuse(e, sm_textf(e->r, "%s is %s", name, said));
+        if (said) PUT(e, "    \"%s\": \"%s\",\n", name, said);
+        else if (!isnan(value)) PUT(e, "    \"%s\": %.9g,\n", name, value);
+    }
+    PUT(e, "}\n");
+    return SM_OK;
 }
 
 /* ---- the whole ---- */
@@ -151,7 +126,6 @@ static sm_status each_kind(sm_told *e, sm_status (*put)(sm_told *)) {
 /* Layers of a kind have the same number on every stage. */
 static sm_status check_pieces(const sm_told *e) {
     int kinds = 0, count;
-    if (!e->q->in.model->causal) return sm_told_refuse(e, "it sees both ways");
     for (int k = 0; k < sm_architecture_kinds(e->told.architecture); k++) {
         const sm_model_piece *first = sm_architecture_kind(e->told.architecture, k, &count);
         if (first->apart) return sm_told_refuse(e, "a part stands beside its layers");
@@ -201,13 +175,7 @@ static sm_status put_head(sm_told *e) {
     PUT(e, "WHOLE = False  # True: the sizes of the model and the mesh of the plan\n");
     put_mesh(e);
     PUT(e, "LAYERS = {%s}\n", layers);
-    PUT(e, "EPS = %.9g\n", sm_told_epsilon(e, false));
-    const char *scores = sm_architecture_word(e->told.architecture, "scoring_func");
-    PUT(e, "SIGMOID, NORMED, SCALE = %s, %s, %.9g  # of a router\n",
-        scores && strcmp(scores, "sigmoid") == 0 ? "True" : "False",
-        sm_told_number(e, "norm_topk_prob", 1) != 0 ? "True" : "False",
-        sm_told_number(e, "routed_scaling_factor", 1));
-    status = put_rotary(e);
+    status = put_facts(e);
     PUT(e, "# Sizes of the model and the plan, and small ones; B: of a microbatch on all chips.\n");
     PUT(e, "SIZE = {\n%s}\n", seen);
     PUT(e, "SIZE = {name: pair[0 if WHOLE else 1] for name, pair in SIZE.items()}\n");

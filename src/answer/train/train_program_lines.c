@@ -321,7 +321,8 @@ static const char *all_words(const sm_told *e, const char *const *argument, int 
     return text;
 }
 
-/* The axes that cut the dimension of a role in the first operand that has one, or the result. */
+/* The axes that cut the dimension of a role in the first operand that has one, or in what the piece
+ * passes on. */
 static const char *role_words(const sm_told *e, const sm_text_line *l, const char *role) {
     int axis[AXES], n = 0;
     for (int k = 0; k < l->operands; k++) {
@@ -333,10 +334,10 @@ static const char *role_words(const sm_told *e, const sm_text_line *l, const cha
             return axes_words(e, axis, n, "()");
         }
     }
-    const sm_mention *made = &l->result[0];
-    for (int i = 0; i < e->lines->array[made->array].rank; i++)
-        if (strcmp(sm_dimension_role_name(e->lines->dim[made->dim[i]].role), role) == 0)
-            n = stored_axes(e, made->array, i, axis);
+    const sm_text_array *out = &e->lines->array[e->lines->output < 0 ? 0 : e->lines->output];
+    for (int i = 0; i < out->rank; i++)
+        if (strcmp(sm_dimension_role_name(e->lines->dim[out->dim[i]].role), role) == 0)
+            n = stored_axes(e, e->lines->output, i, axis);
     return axes_words(e, axis, n, "()");
 }
 
@@ -349,74 +350,43 @@ static const char *size_of(const sm_told *e, const sm_mention *m, int i) {
     return sm_textf(e->r, "SIZE[\"%s\"]", e->lines->dim[m->dim[i]].name);
 }
 
-/* x = x + a, where x is what the layer passes on. */
-static bool adds_to_stream(const sm_told *e, const sm_text_line *l) {
-    const sm_text_array *a = e->lines->array;
-    if (e->lines->input < 0 || l->operands != 2 || l->terms != 3) return false;
-    const char *stream = a[e->lines->input].name, *made = a[l->result[0].array].name;
-    size_t n = strcspn(stream, ".");
-    return strcspn(made, ".") == n && strncmp(made, stream, n) == 0 &&
-           strcspn(a[l->operand[0].array].name, ".") == n &&
-           strncmp(a[l->operand[0].array].name, stream, n) == 0;
-}
-
 /* What the config multiplies a product with the vocabulary by, words of a table, and what is added
- * to the stream: "0.5 * "; "" where it does not. */
+ * to the stream: "FACT["logit_scale"] * "; "" where it does not. */
 static const char *factor_words(const sm_told *e, const sm_text_line *l) {
-    const sm_mention *made = &l->result[0], *first = l->operands ? &l->operand[0] : made;
-    bool logits = is_of(e, made, e->lines->array[made->array].rank - 1, SM_DIMENSION_VOCABULARY);
-    const char *name =
-        l->op == SM_OPERATOR_EXPRESSION ? (adds_to_stream(e, l) ? "residual_scale" : NULL)
-        : l->op == SM_OPERATOR_TAKE
-            ? (is_of(e, first, 0, SM_DIMENSION_VOCABULARY) ? "embedding_scale" : NULL)
-        : logits ? "logit_scale"
-                 : NULL;
-    double by = name ? sm_told_number(e, name, 1) : 1;
-    return by == 1 ? "" : sm_textf(e->r, "%.9g * ", by);
+    const sm_mention *made = &l->result[0];
+    const int last = e->lines->array[made->array].rank - 1;
+    const char *name = "logit_scale";
+    bool here = is_of(e, made, last, SM_DIMENSION_VOCABULARY);
+    if (l->op == SM_OPERATOR_EXPRESSION) {
+        name = "residual_scale";
+        here = sm_line_adds_to_stream(e->lines, l);
+    } else if (l->op == SM_OPERATOR_TAKE) {
+        name = "embedding_scale";
+        here = is_of(e, &l->operand[0], 0, SM_DIMENSION_VOCABULARY);
+    }
+    return here && sm_told_number(e, name, 1) != 1 ? sm_textf(e->r, "FACT[\"%s\"] * ", name) : "";
 }
 
-/* How attention, or a rotation, differs from the usual: ", window=7"; ", size=4, apart=1". */
-static const char *kept_words(const sm_told *e, const sm_text_line *l) {
-    const bool attends = l->op == SM_OPERATOR_ATTENTION;
-    double part = sm_told_number(e, "rotary_pct", 1), size;
-    part = sm_told_number(e, "partial_rotary_factor", part);
-    part = sm_told_number(e, "rope_parameters.partial_rotary_factor", part);
-    size = sm_told_number(e, "rotary_dim", part == 1 ? 0 : -part);
-    if (size < 0) {
-        const sm_mention *made = &l->result[0];
-        const int last = e->lines->array[made->array].rank - 1;
-        size = (double)(int64_t)(e->lines->dim[made->dim[last]].size * part);
-    }
-    const struct {
-        const char *name;
-        double value;
-    } kept[] = {{"window", l->window},
-                {"chunk", l->chunk},
-                {"scale", sm_told_number(e, "score_scale", 0)},
-                {"cap", sm_told_number(e, "attn_logit_softcapping", 0)},
-                {"size", size},
-                {"apart", sm_told_number(e, "rope_interleaved", 0)}};
-    const char *text = "";
-    for (int i = attends ? 0 : 4; i < (attends ? 4 : 6); i++)
-        if (kept[i].value > 0)
-            text = sm_textf(e->r, "%s, %s=%.9g", text, kept[i].name, kept[i].value);
-    return text;
+/* ", window=7": of attention, and of a rotation in a layer that has one. */
+static const char *span_words(const sm_told *e, const sm_text_line *l) {
+    double window = l->window;
+    for (int i = 0; i < e->lines->lines && l->op != SM_OPERATOR_ATTENTION; i++)
+        window = window > 0 ? window : e->lines->line[i].window;
+    if (window > 0) return sm_textf(e->r, ", window=%.0f", window);
+    return l->chunk > 0 ? sm_textf(e->r, ", chunk=%.0f", l->chunk) : "";
 }
 
 /* What stands in braces in the form of an op: {1}, {all}, {spec}, {causal}; {last}, the size of the
  * result's last dimension; {positions}, {vocabulary}, the axes that cut them; {count}, of experts,
- * and {held}, the axes that cut those whose slots are filled; of the config {factor}, {kept}
- * (above), {offset} of the scale of a norm, {epsilon} of a LayerNorm, {cap} of logits and {first},
- * the row of position 0. */
+ * and {held}, the axes that cut those whose slots are filled; {factor} and {span}, as above. */
 static const char *filled(const sm_told *e, const sm_text_line *l, const char *name, size_t length,
                           const char *const *argument, int n) {
-    static const char *const names[] = {"all",    "spec", "causal", "last",    "held", "count",
-                                        "factor", "kept", "offset", "epsilon", "cap",  "first"};
-    const double offset = sm_told_number(e, "norm_offset", 0);
+    static const char *const names[] = {"all",  "spec",  "causal", "last",
+                                        "held", "count", "factor", "span"};
     int axis[AXES];
     size_t i = 0;
     if (length == 1 && name[0] >= '1' && name[0] - '1' < n) return argument[name[0] - '1'];
-    while (i < 12 && (strlen(names[i]) != length || memcmp(names[i], name, length) != 0)) i++;
+    while (i < 8 && (strlen(names[i]) != length || memcmp(names[i], name, length) != 0)) i++;
     switch (i) {
     case 0: return all_words(e, argument, n);
     case 1: return spec_words(e, l);
@@ -425,11 +395,7 @@ static const char *filled(const sm_told *e, const sm_text_line *l, const char *n
     case 4: return axes_words(e, axis, stored_axes(e, slots_of(e, l)->array, 0, axis), "()");
     case 5: return size_of(e, slots_of(e, l), 0);
     case 6: return factor_words(e, l);
-    case 7: return kept_words(e, l);
-    case 8: return offset == 0 ? "" : sm_textf(e->r, " + %.9g", offset);
-    case 9: return sm_textf(e->r, "%.9g", sm_told_epsilon(e, true));
-    case 10: return sm_textf(e->r, "%.9g", sm_told_number(e, "final_logit_softcapping", 1));
-    case 11: return sm_textf(e->r, "%.0f", sm_told_number(e, "first_position", 0));
+    case 7: return span_words(e, l);
     default: return role_words(e, l, sm_textf(e->r, "%.*s", (int)length, name));
     }
 }
@@ -510,7 +476,8 @@ static sm_status line_value(const sm_told *e, const sm_text_line *l, const char 
     if (l->operands > SM_OPERATOR_MOST_ARGUMENTS)
         return sm_told_refuse(e, "a line of too many arrays");
     for (int i = 0; i < l->operands; i++) argument[i] = value_of(e, l->operand[i].array);
-    return written(e, l, op_name(l->op), argument, l->operands, out);
+    const char *name = sm_textf(e->r, "%s%s", op_name(l->op), l->weighed ? " weighed" : "");
+    return written(e, l, name, argument, l->operands, out);
 }
 
 /* Does the line make what its op makes? */
@@ -559,17 +526,21 @@ static sm_status put_line(sm_told *e, int line) {
     }
     e->task = task;
     sm_status status = put_operands(e, l);
+    const sm_op *op = e->task ? &e->program->op[e->task->op] : NULL;
+    const bool makes = makes_result(e, l, line);
+    /* a bias is added to whole sums, which moved when they were made */
+    const bool biased = op && makes && l->op == SM_OPERATOR_EXPRESSION &&
+                        (op->kind == SM_OP_EINSUM || op->kind == SM_OP_GATHER);
+    if (biased && *sm_told_axes(e, e->program->tensor[e->task->result].unreduced) != '(')
+        return sm_told_refuse(e, sm_textf(e->r, "%s adds a bias to a part of a sum", l->name));
     if (!status) status = line_value(e, l, &value);
     const sm_text_array *first = &e->lines->array[l->result[0].array];
     if (!status && first->typed && l->op != SM_OPERATOR_TOP)
         status =
             written(e, l, sm_textf(e->r, "as %s", sm_dtype_name(first->type)), &value, 1, &value);
-    bool makes = makes_result(e, l, line);
     /* the op of a loss makes its own sums */
-    bool moves = makes && e->program->op[e->task->op].function != SM_FUNCTION_LOSS;
-    sm_layout layout;
-    if (!status && moves) {
-        layout = sm_layout_of(&e->task->lowering.out);
+    if (!status && op && makes && !biased && op->function != SM_FUNCTION_LOSS) {
+        sm_layout layout = sm_layout_of(&e->task->lowering.out);
         for (int i = 0; i < e->task->lowering.steps; i++)
             if (e->task->lowering.step[i].kind == SM_STEP_EINSUM)
                 layout = e->task->lowering.step[i].after;

@@ -54,8 +54,6 @@ bool sm_told_is_layers(const sm_told *e);
 const char *sm_told_axis_name(int axis);
 /* Of the config or its family; otherwise: where they are silent. */
 double sm_told_number(const sm_told *e, const char *name, double otherwise);
-/* What a norm adds under its root; layer: a LayerNorm. */
-double sm_told_epsilon(const sm_told *e, bool layer);
 /* "fsdp", ("fsdp", "context") or (), of a set of axes. */
 const char *sm_told_axes(const sm_told *e, sm_axes axes);
 /* The axes that cut an array as it is stored, and the same in the words of a PartitionSpec. */

@@ -85,18 +85,6 @@ static void link_terms(expression *x) {
     }
 }
 
-/* x = x + a, where x is what the layer passes on. */
-static bool adds_to_stream(const train_call *c) {
-    const sm_text_lines *l = c->lines;
-    if (l->input < 0 || c->line->operands != 2 || c->line->terms != 3) return false;
-    const char *stream = l->array[l->input].name;
-    const char *first = l->array[c->line->operand[0].array].name;
-    const char *made = l->array[c->line->result[0].array].name;
-    size_t n = strcspn(stream, ".");
-    return strncmp(first, stream, n) == 0 && strcspn(first, ".") == n &&
-           strncmp(made, stream, n) == 0 && strcspn(made, ".") == n;
-}
-
 static void take_own(const expression *x, const char *fact, const char *weight, double *value) {
     char name[96];
     snprintf(name, sizeof name, "%s.%s", fact, weight);
@@ -110,7 +98,7 @@ static sm_status begin(expression *x, train_call *c, const train_array *shape, s
     memcpy(x->size, shape->block->size, sizeof x->size);
     link_terms(x);
     set_rows(x);
-    x->branch = adds_to_stream(c) ? (float)c->numbers->residual_scale : 1;
+    x->branch = sm_line_adds_to_stream(c->lines, c->line) ? (float)c->numbers->residual_scale : 1;
     /* Those of the family, or of this scale alone: norm_offset.mixer.n. */
     double offset = x->c->numbers->norm_offset;
     for (int i = 1; x->line->norm && i < x->line->operands; i++) {

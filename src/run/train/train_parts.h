@@ -82,10 +82,10 @@ typedef enum train_outside {
     X(alibi_bias_max, 0)         /* of the slopes of scores over distances; 0: none */             \
     X(distance_most, 0)          /* those beyond share the last row of a table of distances */     \
     X(first_position, 0)         /* its row in a table of positions */                             \
-    X(temper_scale, 0)           /* of queries far behind: 1 + scale log(1 + (at + first) / each) */ \
+    X(temper_scale, 0)           /* of queries: 1 + scale log(1 + (at + first) / each) */          \
     X(temper_first, 0)                                                                             \
     X(temper_each, 1)                                                                              \
-    X(gate_limit, 0)             /* 0: none */                                                     \
+    X(gate_limit, 0) /* 0: none */                                                                 \
     X(gate_slope, 1)                                                                               \
     X(step_least, 0) /* of a softplus: the steps of state spaces */                                \
     X(step_most, INFINITY)                                                                         \
