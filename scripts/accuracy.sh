@@ -592,12 +592,13 @@ BLIS's authors ran vLLM 0.15.1 on H100 at constant rates of 1 to 20 requests a s
 it (inference-sim/sim-to-real-accuracy-validation). `scripts/against-blis.py` asks `simulate` the same, percentiles too; below, each simulator's median
 error in percent / that of scalemodel on the same runs. Asked once before any constant had seen these runs, it was 4.0, 4.2 and 9.3 % off
 in whole requests (mean, p90, p99) and 19.2, 17.5 and 25.1 % in first tokens. What they showed (an engine that schedules a step ahead
-takes a request up a step later, and has less else to do before it) is priced since; no other constant is fitted to them. Left out are
+takes a request up a step later, and has less else to do before it) is priced since, and they are rows of the fit now
+([0035](decisions/0035-cached-runs-are-rows-of-the-fit.md)): the figures are in sample, as those of BLIS are. Left out are
 their loads whose rate is not published (A100 and L40S all), and one that no engine could keep up with.
 BLIS was fitted to 13 of them (an earlier fit is what was published of those); AIConfigurator and LLM-Optimizer know of no cached prompts, which these are.
 
 END
-    python3 scripts/against-blis.py "$program" tests/reference/blis.csv data/truth/inference_new.csv
+    python3 scripts/against-blis.py "$program" tests/reference/blis.csv data/truth/inference.csv
 }
 page >"$place/page"
 mkdir -p "$out"

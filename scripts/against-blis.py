@@ -5,7 +5,7 @@ usage: against-blis.py PROGRAM ANSWERS.csv ROWS.csv [--all]
 
 PROGRAM is build/scalemodel. ANSWERS.csv is tests/reference/blis.csv: of each run the figure (of a whole request and of its first token the
 mean, the 90th and the 99th percentile, ms), what was measured and what each simulator had said (inference-sim/sim-to-real-accuracy-validation,
-results_iter36 and results_trainval, where BLIS was fitted to them). ROWS.csv has the runs' questions, by their id (data/truth/inference_new.csv).
+results_iter36 and results_trainval, where BLIS was fitted to them). ROWS.csv has the runs' questions, by their id (data/truth/inference.csv).
 Printed are medians of the errors, in %: of the simulator / of scalemodel on the same runs; --all prints each run. The runs send a few prompts again and again at a constant rate, so that nearly all of each is cached.
 """
 import csv

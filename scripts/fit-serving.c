@@ -9,11 +9,11 @@
  * of the last of its linear problems, and predicted in full by the terms that this gives.
  *
  * With -f fits, from the constants and engines that ship (START shipped) or from what kernels alone
- * say (kernels), and writes what it finds. Without, judges what ships on rows left out: prints the
- * table of held-out-serving.csv, and writes what a fit of the same constants had left to write. -s
- * fits these alone (vllm-2024, or of one chip mi300x/vllm-2024), beside all others as they are:
- * what rows of theirs that changed ask for. -c and -e: calibrations and engines, -m: what was
- * measured of each model (data/evidence), -r: every figure with its errors. */
+ * say (kernels); without, takes what ships. Both are judged on rows left out: the table of
+ * held-out-serving.csv is printed, the constants are written with what that says of them. -s fits
+ * these alone (vllm-2024, or of one chip mi300x/vllm-2024), beside all others as they are: what
+ * rows of theirs that changed ask for, written as they are. -c and -e: calibrations and engines,
+ * -m: what was measured of each model (data/evidence), -r: every figure with its errors. */
 #include "evidence.h"
 #include "scalemodel/io.h"
 #include "scalemodel/load.h"
@@ -88,7 +88,8 @@ static struct fit {
     double *scratch;
     double weight[MOST_GROUPS];
     double shipped[PARAMETERS]; /* of an engine that is not known, beside the terms of a start */
-    bool judges;
+    bool ships;                 /* the constants are those that ship */
+    bool judged;                /* what is left out was predicted */
 } f;
 
 #define EVEN 0.9 /* what the line of an imbalance begins at */
@@ -432,7 +433,7 @@ static void write_section(FILE *out, const cell *c, int software) {
     if (usual) usual_place(c, x);
     else place(&f.h, c, LEVELS, x);
     const sm_calibration *ships = sm_calibration_for(c->chip, usual ? "serving" : c->software);
-    sm_calibration k = f.judges && ships ? *ships : constants_at(&f.h, c, x);
+    sm_calibration k = f.ships && ships ? *ships : constants_at(&f.h, c, x);
     round_constants(&k);
     fold_kind kind = taught_by(usual);
     for (int i = 0; i < f.rows; i++) {
@@ -458,7 +459,7 @@ static void write_section(FILE *out, const cell *c, int software) {
     static const sm_regime regimes[] = {SM_REGIME_prefill, SM_REGIME_decode, SM_REGIME_throughput};
     for (int i = 0; i < 3; i++) {
         learned of = {kind, usual, regimes[i], usual ? -1 : c->group[CHIP], software};
-        if (f.judges) shipped_interval(&k, regimes[i], &of, NOBODY);
+        if (f.judged) shipped_interval(&k, regimes[i], &of, NOBODY);
     }
     k.chip = constants_name(c->chip);
     k.software = usual ? "serving" : c->software;
@@ -839,14 +840,17 @@ int main(int n, char **word) {
     for (size_t i = 0; i < truth.n; i++) add_row(&truth.row[i]);
     weigh();
     fprintf(stderr, "%d rows, %d parts, %d cells\n", f.rows, f.parts, f.h.cells);
-    f.judges = !start;
+    f.ships = !start;
     if (!start || strcmp(start, "shipped") == 0) start_shipped();
     if (start) hold_others(softwares);
     fit_terms(&f.h, start ? MOST_STEPS : 0);
-    if (start && calibrations && engines) write_files(calibrations, engines);
-    if (start) return 0;
+    if (softwares) {
+        if (calibrations && engines) write_files(calibrations, engines);
+        return 0;
+    }
     predict(IN_SAMPLE, -1);
     leave_out_all();
+    f.judged = true;
     const sm_evidence_apart apart[2] = {apart_of(false), apart_of(true)};
     find_wider(apart);
     printf("set,n,median,p90,mean,coverage,how\n");

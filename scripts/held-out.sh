@@ -43,13 +43,9 @@ cp "$place/table" "$calibrations/held-out-steps.csv"
 python3 scripts/held-out-memory.py "$program" >/dev/null
 
 # ---- serving ----
-# What ships is judged, and was fitted first where it is to be written: from what ships.
+# What ships is judged; where it is to be written it is fitted first, from what ships.
 export OPENBLAS_NUM_THREADS=1
-if [ -n "$write" ]; then
-    "$fits/fit-serving" -f shipped -c "$calibrations" -e data/engines "$truth/inference.csv"
-    make BUILD="$fits" "$fits/fit-serving"
-fi
-"$fits/fit-serving" ${write:+-c "$calibrations" -e data/engines} -m data/evidence/serving.tsv \
+"$fits/fit-serving" ${write:+-f shipped -c "$calibrations" -e data/engines} -m data/evidence/serving.tsv \
     "$truth/inference.csv" >"$place/serving"
 cp "$place/serving" "$calibrations/held-out-serving.csv"
 

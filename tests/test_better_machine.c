@@ -182,7 +182,9 @@ static double fleet_chips(const serve_case *c, const sm_serve_search_options *o,
  * over and one copy is tried with all that it may decode. With more of the memory's bandwidth four
  * chips decode more per chip than eight, whose prompts alone are in time under the load. With more
  * memory a batch is larger than ever runs, and the number of replicas is sought from another end.
- */
+ * First tokens of nine in ten are those of some thousand requests, half a per cent off by chance
+ * (gemma-2-9b at 82 a second: 0.1980 to 0.1996 s with 4 to 5 times the bandwidth): what just misses
+ * a limit by that holds one a hundredth wider. */
 static void a_fleet_takes_no_more_chips_on_a_better_machine(void **state) {
     static const struct {
         const char *model, *system, *better_by[4];
@@ -226,12 +228,21 @@ static void a_fleet_takes_no_more_chips_on_a_better_machine(void **state) {
                  SM_BF16},
                 {"gemma-2-9b",
                  "mi300x:8",
-                 {"hbm=4x", "hbm=4.7x", "hbm=5x"},
+                 {"hbm=4x", "hbm=4.35x", "hbm=4.7x"},
                  4000,
                  200,
                  0,
                  0.2,
-                 100,
+                 82,
+                 SM_BF16},
+                {"gemma-2-9b",
+                 "mi300x:8",
+                 {"hbm=4.35x", "hbm=4.7x", "hbm=5x"},
+                 4000,
+                 200,
+                 0,
+                 0.2,
+                 150,
                  SM_BF16}};
     for (size_t i = REPEATED; i < sizeof rows / sizeof *rows; i++) {
         double chips = HUGE_VAL;
@@ -243,9 +254,13 @@ static void a_fleet_takes_no_more_chips_on_a_better_machine(void **state) {
         sm_serve_search_defaults(&o);
         o.tpot_s = rows[i].tpot_s, o.ttft_s = rows[i].ttft_s;
         for (const char *const *by = rows[i].better_by; *by; by++) {
-            double now = fleet_chips(&c, &o, rows[i].rate, *by);
-            if (now > chips) fail_msg("%s %s: %g chips after %g", rows[i].system, *by, now, chips);
-            chips = now;
+            double now = fleet_chips(&c, &o, rows[i].rate, *by), wider = now;
+            sm_serve_search_options near = o;
+            near.ttft_s *= 1.01;
+            if (now > chips && o.ttft_s > 0) wider = fleet_chips(&c, &near, rows[i].rate, *by);
+            if (wider > chips)
+                fail_msg("%s %s: %g chips after %g", rows[i].system, *by, now, chips);
+            chips = fmin(chips, now);
         }
     }
 }
