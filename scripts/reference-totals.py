@@ -34,7 +34,7 @@ import warnings
 warnings.filterwarnings("ignore")
 logging.disable(logging.CRITICAL)
 import torch  # noqa: E402
-from torch.utils.flop_counter import conv_flop, FlopCounterMode  # noqa: E402
+from torch.utils.flop_counter import conv_flop_count, FlopCounterMode  # noqa: E402
 import transformers  # noqa: E402
 from transformers.models.auto import modeling_auto  # noqa: E402
 
@@ -127,36 +127,82 @@ def inputs(config, model, tokens):
     return {"input_ids": ids, **({"decoder_input_ids": ids} if config.is_encoder_decoder else {})}
 
 
-def pointwise(x, weight, *more, **said):
-    return conv_flop(x, weight, *more, **said) if all(taps == 1 for taps in weight[2:]) else 0
+def products(x, weight, bias, stride, padding, dilation, transposed, *more, out_shape=None, **said):
+    """Of a convolution along words: one of a channel by itself is no product."""
+    return conv_flop_count(x, weight, out_shape, transposed) if all(taps == 1 for taps in weight[2:]) or weight[1] > 1 else 0
+
+
+def by_inverse():
+    """A triangle solved for some columns, as kernels do it: by its inverse, made once, and a product. torch counts none of it."""
+    inverted = set()
+
+    def count(triangle, columns, *more, out_val=None, **said):
+        matrices, n = triangle.numel() // triangle.shape[-1] ** 2, triangle.shape[-1]
+        first = 0 if triangle.data_ptr() in inverted else n**3 / 3
+        inverted.add(triangle.data_ptr())
+        return matrices * (first + 2 * n * n * columns.shape[-1])
+
+    count._get_raw = True
+    return count
+
+
+def repeated(model, tokens):
+    """FLOPs that a class does beside what its model takes: Mamba 2 takes scores for each head where a group has one, and
+    carries states by a matrix from every chunk to every later one; delta rules take Q K' for each head of values; Zaya projects a row of zeros; Llama 4 gives every token to every expert; XLNet
+    multiplies twice the distances that it keeps. Less than none is what it does pointwise where torch sees no product:
+    hyper-connections add up streams, xLSTM norms, and Kimi's delta rule multiplies and inverts row by row."""
+    more = 0
+    for part in model.modules():
+        name = type(part).__name__
+        if hasattr(part, "ssm_state_size") and hasattr(part, "n_groups") and hasattr(part, "chunk_size"):
+            chunks, heads, size = -(-tokens // part.chunk_size), part.num_heads, part.ssm_state_size
+            more += 2 * chunks * part.chunk_size**2 * size * (heads - part.n_groups)
+            more += 2 * (chunks + 1) ** 2 * heads * part.head_dim * size
+        elif hasattr(part, "num_v_heads") and hasattr(part, "head_k_dim"):
+            more += 2 * -(-tokens // 64) * 64**2 * part.head_k_dim * (part.num_v_heads - part.num_k_heads)
+        elif hasattr(part, "b_proj") and hasattr(part, "qkv_dim"):
+            more -= -(-tokens // 64) * part.num_heads * (64**3 / 3 + 4 * 64**2 * part.head_dim)
+        elif hasattr(part, "v_proj_delayed"):
+            more += 2 * part.v_proj_delayed.weight.numel()
+        elif name == "Llama4TextMoe":
+            more += 6 * tokens * part.experts.hidden_size * part.experts.expert_dim * (part.num_experts - part.top_k)
+        elif name == "XLNetRelativeAttention":
+            more += 2 * tokens * part.n_head * part.d_head * (part.d_model + tokens)
+        elif name == "xLSTMLayer" and hasattr(part, "mlstm_backend"):
+            more -= 2 * tokens * part.num_heads * part.config.chunk_size
+        elif hasattr(part, "hc_mult") and "Hyper" in name:
+            more -= 2 * tokens * (part.fn if hasattr(part, "fn") else part.hc_fn).shape[-1]
+    return more
 
 
 def flops(config, tokens):
-    """Of a forward pass, every pair of an attention taken, as `full` has them. Convolutions along words are
-    left out, which are no products there; those of one tap, and that make patches or frames, are counted."""
+    """Of a forward pass by torch's counter, every pair of an attention taken, as `full` has them, without what is `repeated`.
+    Convolutions of each channel along words are left out; triangles are solved `by_inverse`."""
     config._attn_implementation = config._experts_implementation = "eager"
     model = getattr(transformers, config.architectures[0])(config).float().eval()
-    own = {torch.ops.aten.convolution: pointwise} if model.main_input_name == "input_ids" else None
+    own = {torch.ops.aten.linalg_solve_triangular: by_inverse()}
+    if model.main_input_name == "input_ids":
+        own[torch.ops.aten.convolution] = products
     with torch.enable_grad(), FlopCounterMode(display=False, custom_mapping=own) as counter:
         model(**inputs(config, model, tokens))
-    return counter.get_total_flops()
+    return counter.get_total_flops() - repeated(model, tokens)
 
 
-def bytes_in(value, seen, name=""):
+def bytes_in(value, seen, newest, name=""):
     """Bytes that a cache holds, in whatever objects. As an engine keeps them: the inputs of a convolution but for the
-    newest, which a step makes itself; all keys of a window, of which the class drops one; keys of an indexer in fp8."""
+    newest (1), which a step makes itself and Zaya's cache has not (0); all keys of a window, of which the class drops one; keys of an indexer in fp8."""
     if id(value) in seen or isinstance(value, (str, type)):
         return 0
     seen.add(id(value))
     if isinstance(value, torch.Tensor):
         if not value.is_floating_point() or value.dim() < 2:
             return 0
-        held = value[..., 1:] if name == "conv_states" else value
+        held = value[..., newest:] if name == "conv_states" else value
         return held.numel() * (1 if name == "indexer_keys" else held.element_size())
     members = value if isinstance(value, dict) else dict(enumerate(value)) if isinstance(value, (list, tuple)) else None
     inside = members is not None
     members = members if inside else getattr(value, "__dict__", {})
-    total = sum(bytes_in(member, seen, name if inside else key) for key, member in members.items())
+    total = sum(bytes_in(member, seen, newest, name if inside else key) for key, member in members.items())
     window, keys = getattr(value, "sliding_window", None), getattr(value, "keys", None)
     if getattr(value, "is_sliding", False) and isinstance(keys, torch.Tensor) and keys.shape[-2] == window - 1 > 0:
         total += sum(held[..., 0, :].numel() * held.element_size() for held in (value.keys, value.values))
@@ -174,7 +220,7 @@ def kept(config, model, tokens, times):
     found = next((out[n] for n in names if n in out and out[n] is not None), None)
     if found is None:
         raise ValueError("no cache")
-    return bytes_in(found, set())
+    return bytes_in(found, set(), 0 if any(hasattr(part, "conv_qk_depthwise") for part in model.modules()) else 1)
 
 
 def kept_after(config, tokens):
@@ -222,6 +268,7 @@ def sizes(pick):
         ("num_kv_shared_layers",): 0,
         ("num_conv_pos_embeddings",): 15,  # of an even number one result more is made and dropped
         ("global_head_dim",): pick(16, 32),
+        ("mamba_chunk_size", "chunk_size"): pick(16, 32),
     }
     return core, rest
 
@@ -230,11 +277,16 @@ LARGEST_RUN = 1e8  # parameters of a model that is run: some classes have sizes 
 PASSIVE = ("use_cache", "is_", "output_", "return_", "add_cross_attention", "tie_encoder", "tf_", "torchscript")
 
 
-def random_config(kind, pick, window=None):
+# Types whose class runs no model of its states alone: layers by turns.
+BOTH = {"qwen3_next": ("linear_attention", "full_attention"), "granitemoehybrid": ("mamba", "attention")}
+
+
+def random_config(kind, pick, tokens=None):
+    """With tokens: nothing stands outside of windows, which eager attention works out too."""
     usual = transformers.AutoConfig.for_model(kind).to_dict()
     core, rest = sizes(pick)
-    if window:  # eager attention works out what is outside of windows too
-        rest[("sliding_window", "sliding_window_size", "local_attention", "attention_chunk_size")] = window
+    if tokens:
+        rest[("sliding_window", "sliding_window_size", "local_attention", "attention_chunk_size")] = 2 * tokens
         del rest[("sliding_window",)]
     given = {k: v for keys, v in core.items() for k in keys if k in usual}
     for keys, value in rest.items():
@@ -250,6 +302,20 @@ def random_config(kind, pick, window=None):
         given["attn_config"] = {"kv_n_heads": rest[("num_key_value_heads", "num_kv_heads")]}
         experts = {"moe_num_experts": 4, "moe_top_k": pick(1, 2)}
         given["ffn_config"] = {"ffn_hidden_size": pick(48, 64), **experts}
+    if "kv_lora_rank" in usual or kind == "deepseek_v4":  # latents are of all heads, or one
+        given["num_key_value_heads"] = given["num_attention_heads"] if "kv_lora_rank" in usual else 1
+    if "index_topk" in usual:  # of fewer tokens some classes cannot choose
+        given["index_topk"] = tokens or 8
+    if kind == "deepseek_v4":
+        given["o_groups"] = 1 if given["num_attention_heads"] % 2 else 2
+    if kind == "mamba2":
+        given.update(num_heads=8, head_dim=given["hidden_size"] // 4, expand=2)
+    if kind == "bamba":
+        given["attn_layer_indices"] = [1]
+    if kind == "minimax":
+        given["block_size"] = pick(16, 32)
+    if kind in BOTH:
+        given["layer_types"] = [BOTH[kind][i % 2] for i in range(given["num_hidden_layers"])]
     if usual.get("pad_token_id"):
         given["pad_token_id"] = 0
     config = transformers.AutoConfig.for_model(kind, **given)
@@ -271,7 +337,7 @@ def write_random(kinds, n, seed, folder, tokens, keeps):
             if made == n:
                 break
             try:
-                config = random_config(kind, lambda *all: pick.choice(all), 2 * tokens if tokens else None)
+                config = random_config(kind, lambda *all: pick.choice(all), tokens)
                 total, active = count(config)
                 if (tokens or keeps) and total > LARGEST_RUN:
                     raise ValueError("too large to run")

@@ -6,6 +6,7 @@
 
 #include "kept_bytes.h"
 #include "model_of.h"
+#include "newest_flops.h"
 #include "small_models.h"
 
 #include <math.h>
@@ -125,6 +126,17 @@ static const struct mixer {
      "\"index_head_dim\":16,\"index_topk\":64,\"n_routed_experts\":8,\"n_group\":2,"
      "\"topk_group\":1}",
      NULL, 0, 0, 0, 2 * (16 + 8 + 16)},
+    /* a layer of entries of 8 positions and one of overlapping entries of 4, their states when no
+     * more fits: as after 31 positions */
+    {"{\"model_type\":\"deepseek_v4\",\"vocab_size\":96,\"hidden_size\":64,"
+     "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":1,"
+     "\"head_dim\":8,\"q_lora_rank\":16,\"o_lora_rank\":16,\"o_groups\":2,"
+     "\"sliding_window\":4,\"index_n_heads\":2,\"index_head_dim\":128,"
+     "\"n_routed_experts\":8,\"num_experts_per_tok\":2,\"moe_intermediate_size\":16,"
+     "\"compress_rates\":{\"compressed_sparse_attention\":4,"
+     "\"heavily_compressed_attention\":8},\"mlp_layer_types\":[\"moe\",\"moe\"],"
+     "\"layer_types\":[\"heavily_compressed_attention\",\"compressed_sparse_attention\"]}",
+     NULL, 0, 0, 2 * 2 * 7 * 8 + 2 * 2 * (3 * 2 + 4) * (8 + 128), 2 * 8 + 1 + 2 + 32},
     {"{\"model_type\":\"falcon_h1\",\"vocab_size\":96,\"hidden_size\":64,"
      "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,"
      "\"intermediate_size\":96,\"head_dim\":16,\"mamba_n_heads\":8,\"mamba_d_head\":16,"
@@ -346,15 +358,28 @@ static const struct {
                 "\"tie_word_embeddings\":true,\"use_cache\":true,\"vocab_size\":1000}"},
 };
 
+static double worked(const char *config) {
+    made m = of(config);
+    sm_forward f;
+    if (sm_architecture_forward(m.a, 64, false, &f, &m.err)) failed(&m, config);
+    sm_arena_free(m.arena);
+    return (f.matmul + f.attention) * f.tokens;
+}
+
 static void towers_work_as_the_reference(void **state) {
     for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
-        made m = of(works[i].config);
-        sm_forward f;
-        if (sm_architecture_forward(m.a, 64, false, &f, &m.err)) failed(&m, works[i].config);
-        double counted = (f.matmul + f.attention) * f.tokens;
+        double counted = worked(works[i].config);
         if (!(fabs(counted / works[i].flops - 1) < 1e-9))
             fail_msg("%.0f FLOPs for %.0f: %s", counted, works[i].flops, works[i].config);
-        sm_arena_free(m.arena);
+    }
+}
+
+static void newest_mixers_work_as_the_reference(void **state) {
+    for (size_t i = 0; i < sizeof newest_flops / sizeof *newest_flops; i++) {
+        double wanted = newest_flops[i].counted + newest_flops[i].solved + newest_flops[i].less;
+        double has = worked(newest_flops[i].config);
+        if (!(fabs(has / wanted - 1) < 1e-9))
+            fail_msg("%.0f FLOPs for %.0f: %s", has, wanted, newest_flops[i].config);
     }
 }
 
@@ -390,6 +415,7 @@ int main(void) {
         cmocka_unit_test(mixers_work_and_keep_as_the_reference),
         cmocka_unit_test(sequences_keep_what_the_classes_hold),
         cmocka_unit_test(towers_work_as_the_reference),
+        cmocka_unit_test(newest_mixers_work_as_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,8 +172,16 @@ static void deepseek_v3(void **state) {
     double fp8 = 61 * attention + 3 * 3 * 18432 * D + 58 * 257 * expert;
     double all = 61 * scales + 3 * 3 * 18432 * D / 16384 + 58 * 257 * expert_scales;
     double total = sm_model_params(&m).total;
-    assert_true(m.stored.bytes == fp8 + 4 * all + 2 * (total - fp8));
+    double choosing = 58 * 256; /* biases of the choice, in fp32 */
+    assert_true(m.stored.bytes == fp8 + 4 * all + 2 * (total - fp8 + choosing));
     assert_true(m.stored.type == SM_FP8);
+    /* With the layer that predicts, and copies of embedding and head, what the hub counts in the
+     * files: F8_E4M3 680571043840, BF16 3918786560, F32 41555600. */
+    double predicting = attention + 257 * expert, norms = 5 * D + 1536 + 512;
+    double again = 2 * (129280 * D + D * D) + 256 * D + norms;
+    assert_true(fp8 + predicting == 680571043840);
+    assert_true(total - choosing - fp8 + again == 3918786560);
+    assert_true(all + scales + 257 * expert_scales + choosing + 256 == 41555600);
 }
 
 /* DeepSeek-V4: routed experts in four bits with a byte for each 32; the model whose experts are of
@@ -187,6 +195,16 @@ static void deepseek_v4(void **state) {
                 m.stored.bytes < routed * 4.25 / 8 + 1.2 * (total - routed));
     m = catalogue_with("deepseek-v4-pro", "\"expert_dtype\": \"fp8\"");
     assert_true(m.stored.type == SM_FP8 && m.kind[0].expert_bytes == 1 + 4.0 / 16384);
+    /* 159609485896 bytes by the index of the published checkpoint, without the layer that predicts:
+     * its matrices in fp8 (two that join words and states beside), their scales, experts in four
+     * bits, router and norms in 16, hyper-connections, sinks and the bias of the choice in 32. */
+    const double D = 4096, wide = D * 256 + 4 * D + 1024 + 512 + D;
+    const double fp8 =
+        D * 1024 + 1024 * 32768. + D * 512 + 8 * 1024 * D + 8192 * D + 3 * D * 2048 + 2 * D * D;
+    const double fp32 = 2 * (4 * D * 24 + 24 + 3) + 4 * D * 4 + 4 + 1 + 64 + 256;
+    const double predicting =
+        fp8 * (1 + 1. / 16384) + 256 * 3 * D * 2048 * 4.25 / 8 + 2 * wide + 4 * fp32;
+    assert_true(catalogue_with("deepseek-v4-flash", "").stored.bytes == 159609485896 - predicting);
 }
 
 static void names_of_modules(void **state) {

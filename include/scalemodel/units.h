@@ -20,6 +20,7 @@ SM_DECLARATIONS_BEGIN
     X(MXFP4, "mxfp4", "mxfp4", 4.25, "fp4 with a shared 8-bit scale per 32")                       \
     X(NVFP4, "nvfp4", "nvfp4", 4.5, "fp4 with a shared 8-bit scale per 16")                        \
     X(INT32, "int32", "s32", 32.0, "32-bit integer")                                               \
+    X(INT64, "int64", "s64", 64.0, "64-bit integer")                                               \
     X(BOOL, "bool", "pred", 8.0, "one byte")
 typedef enum sm_dtype {
 #define X(id, name, alias, bits, help) SM_##id,

@@ -91,16 +91,9 @@ static sm_status fp8(reader *r, stored_format *f) {
     return SM_OK;
 }
 
-static sm_status fbgemm(reader *r, stored_format *f) {
-    (void)r;
-    *f = (stored_format){.type = SM_FP8, .bits = 8, .block_rows = 1, .scale_bytes = 4};
-    return SM_OK;
-}
-
-static sm_status mxfp4(reader *r, stored_format *f) {
-    (void)r;
-    *f = (stored_format){
-        .type = SM_MXFP4, .bits = 4, .block_rows = 1, .block_columns = MX_GROUP, .scale_bytes = 1};
+static sm_status as_named(reader *r, stored_format *f) {
+    const stored_algorithm *known = NAMED(stored_algorithms, r->method->name);
+    *f = known->format;
     return SM_OK;
 }
 
@@ -319,8 +312,8 @@ static sm_status quark(reader *r) {
 
 static const method methods[] = {
     {"fp8", PATTERN_MODULES, "modules_to_not_convert", false, false, fp8, NULL},
-    {"fbgemm_fp8", PATTERN_MODULES, "modules_to_not_convert", false, false, fbgemm, NULL},
-    {"mxfp4", PATTERN_MODULES, "modules_to_not_convert", false, true, mxfp4, NULL},
+    {"fbgemm_fp8", PATTERN_MODULES, "modules_to_not_convert", false, false, as_named, NULL},
+    {"mxfp4", PATTERN_MODULES, "modules_to_not_convert", false, true, as_named, NULL},
     {"awq", PATTERN_MODULES, "modules_to_not_convert", false, false, grouped, NULL},
     {"gptq", PATTERN_MODULES, "modules_to_not_convert", false, false, gptq, NULL},
     {"auto-round", PATTERN_MODULES, "modules_to_not_convert", false, false, gptq, NULL},
@@ -348,11 +341,10 @@ static sm_status read_experts(reader *r, const json_value *type, stored_format *
     if (!is_there(type) || (name && strcmp(name, "fp8") == 0)) return SM_OK;
     if (!name || strcmp(name, "fp4") != 0)
         return json_fail(type, "an expert_dtype that is not understood; fp4 or fp8");
-    stored_format *format = sm_arena_alloc(r->arena, sizeof *format);
-    if (!format) return sm_fail_memory(type->in->err);
-    r->out->experts = format;
+    const stored_algorithm *experts = NAMED(stored_algorithms, "mxfp4");
+    r->out->experts = &experts->format;
     other->scale_bytes = 1;
-    return mxfp4(r, format);
+    return SM_OK;
 }
 
 sm_status quantization_read(const json_value *json, const json_value *experts, sm_arena *arena,

@@ -276,7 +276,8 @@ static bool may_be_quantised(const sm_text_lines *l, int array, bool experts_onl
     return experts || wide || !facts_scope_has(l, l->array[array].name, SM_DIMENSION_EXPERTS);
 }
 
-/* Matrices of routed experts, then all else of a layer. */
+/* Matrices of routed experts, then all else of a layer. What a text has a type for is of this type
+ * in every checkpoint. */
 static void count_layer(counter *c, const sm_text_lines *l, int layer, sum *experts, sum *other) {
     for (int i = 0; i < l->arrays; i++) {
         const sm_text_array *a = &l->array[i];
@@ -286,7 +287,7 @@ static void count_layer(counter *c, const sm_text_lines *l, int layer, sum *expe
         bool routed = facts_size(l, i, SM_DIMENSION_EXPERTS) > 0 && a->rank > 2;
         sum s = {.bytes = a->elements * (a->typed ? sm_dtype_bytes(a->type) : c->float_bytes),
                  .params = a->elements};
-        if (a->rank > 1 && shape_of(l, i, &rows, &columns, &copies) &&
+        if (!a->typed && a->rank > 1 && shape_of(l, i, &rows, &columns, &copies) &&
             may_be_quantised(l, i, c->q && c->q->experts_only)) {
             name[0] = 0;
             if (c->by_name) name_matrix(l, i, layer, false, name, sizeof name);
@@ -357,6 +358,12 @@ static void stored_count(sm_model *m, const model_lines *lines, const quantizati
     sum head = count_head(&c, lines->of[m->kinds + m->outside - 1]);
     out->head = mean(head, float_bytes);
     out->bytes += head.bytes + (sm_model_params(m).total - counted - head.params) * float_bytes;
+    for (int k = m->kinds; k < m->kinds + m->outside; k++)
+        for (int i = 0; i < lines->of[k]->arrays; i++) {
+            const sm_text_array *a = &lines->of[k]->array[i];
+            if (facts_is_own_weight(a) && a->typed)
+                out->bytes += a->elements * (sm_dtype_bytes(a->type) - float_bytes);
+        }
     out->blocks = c.blocks;
     for (int t = 0; t < SM_DTYPE_COUNT; t++)
         if (c.of_type[t] > c.of_type[out->type]) out->type = (sm_dtype)t;
