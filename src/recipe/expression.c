@@ -29,6 +29,7 @@ typedef struct working {
     const void *context;
     sm_arena *arena;
     bool *out_of_memory;
+    bool whole; /* division drops what is left */
 } working;
 
 static const expression_value absent = {.kind = VALUE_ABSENT};
@@ -167,12 +168,12 @@ static expression_value called(const working *w, const expression *e) {
     return absent;
 }
 
-static expression_value computed(tree_kind kind, double a, double b) {
+static expression_value computed(const working *w, tree_kind kind, double a, double b) {
     switch ((int)kind) {
     case TREE_ADD: return value_number(a + b);
     case TREE_SUBTRACT: return value_number(a - b);
     case TREE_MULTIPLY: return value_number(a * b);
-    case TREE_DIVIDE: return b != 0 ? value_number(a / b) : absent;
+    case TREE_DIVIDE: return b != 0 ? value_number(w->whole ? trunc(a / b) : a / b) : absent;
     case TREE_REMAINDER: return b != 0 ? value_number(fmod(a, b)) : absent;
     case TREE_LESS: return value_number(a < b);
     case TREE_AT_MOST: return value_number(a <= b);
@@ -193,7 +194,7 @@ static expression_value work_two(const working *w, const expression *e) {
     if (e->kind == TREE_EQUAL || e->kind == TREE_UNEQUAL)
         return value_number(is_equal(w, a, b) == (e->kind == TREE_EQUAL));
     if (a.kind != VALUE_NUMBER || b.kind != VALUE_NUMBER) return absent;
-    return computed(e->kind, a.number, b.number);
+    return computed(w, e->kind, a.number, b.number);
 }
 
 static expression_value work(const working *w, const expression *e) {
@@ -214,6 +215,12 @@ static expression_value work(const working *w, const expression *e) {
 
 expression_value expression_work(const expression *e, expression_names *names, const void *context,
                                  sm_arena *arena, bool *out_of_memory) {
-    const working w = {names, context, arena, out_of_memory};
+    const working w = {names, context, arena, out_of_memory, false};
+    return work(&w, e);
+}
+
+expression_value expression_work_whole(const expression *e, expression_names *names,
+                                       const void *context, sm_arena *arena, bool *out_of_memory) {
+    const working w = {names, context, arena, out_of_memory, true};
     return work(&w, e);
 }
