@@ -240,6 +240,13 @@ static double bound(const sm_journey *j, double finest, const sm_layout *a, cons
     return last - overlap(j, a, b);
 }
 
+static sm_axes idle_axes(const sm_journey *j) {
+    unsigned idle = 0;
+    for (int a = 0; a < j->axes; a++)
+        if (j->from.dim[a] == SM_REPLICATED && j->to.dim[a] == SM_REPLICATED) idle |= 1u << a;
+    return (sm_axes)idle;
+}
+
 /* Do axes of different sizes move? */
 static bool sizes_differ(const sm_journey *j, sm_axes idle) {
     int common = 0;
@@ -725,10 +732,7 @@ static bool search_route(const sm_journey *j, double finest, double below, sm_ro
                          bool *least) {
     search s; /* large, and filled only as far as it is used */
     s.j = j;
-    unsigned idle = 0;
-    for (int a = 0; a < j->axes; a++)
-        if (j->from.dim[a] == SM_REPLICATED && j->to.dim[a] == SM_REPLICATED) idle |= 1u << a;
-    s.idle = (sm_axes)idle;
+    s.idle = idle_axes(j);
     s.finest = finest;
     s.best = below;
     s.dropped = false;
@@ -744,13 +748,39 @@ static bool search_route(const sm_journey *j, double finest, double below, sm_ro
     return true;
 }
 
+/* ---- parts of axes ---- */
+
+/* The route of the whole axes, on their parts: what is found there may only receive less. *alike:
+ * whole axes that move have one size, and parts of them gain nothing. */
+static bool find_on_whole(const sm_journey *j, sm_route *route, bool *alike) {
+    sm_lowering as = {.parts = j->axes};
+    sm_journey whole = *j;
+    whole.axes = whole.joined = 0;
+    for (int p = 0; p < j->axes; p++) {
+        if (!(j->joined >> p & 1)) whole.chips[whole.axes++] = 1;
+        whole.chips[whole.axes - 1] *= j->chips[p];
+        as.part[p].axis = (int8_t)(whole.axes - 1);
+    }
+    whole.from = route_join(j, &as, &j->from);
+    whole.to = route_join(j, &as, &j->to);
+    const sm_layout from = sm_lowering_layout(&as, &whole.from),
+                    to = sm_lowering_layout(&as, &whole.to);
+    bool together = route_same(&from, &j->from) && route_same(&to, &j->to);
+    if (!together || !sm_route_find(&whole, route)) return false;
+    for (int i = 0; i < route->moves; i++)
+        route->after[i] = sm_lowering_layout(&as, &route->after[i]);
+    *alike = !sizes_differ(&whole, idle_axes(&whole));
+    return true;
+}
+
 bool sm_route_find(const sm_journey *j, sm_route *route) {
     double finest = finest_bytes(j), bytes = bound(j, finest, &j->from, &j->to);
     double slack = finest * 1e-4;
-    bool found = route_find_first(j, route) || route_find_through_whole(j, route);
-    route->bytes = found ? route_bytes(j, route) : INFINITY;
-    route->least = true;
-    if (route->bytes > bytes + slack && !(found && j->any_order)) {
+    bool alike = false, whole = j->joined && !j->uneven && find_on_whole(j, route, &alike);
+    bool found = whole || route_find_first(j, route) || route_find_through_whole(j, route);
+    if (!whole) route->bytes = found ? route_bytes(j, route) : INFINITY;
+    if (!whole) route->least = true;
+    if (route->bytes > bytes + slack && !alike && !(found && j->any_order)) {
         sm_route other;
         bool least;
         if (search_route(j, finest, route->bytes - slack, &other, &least)) {
