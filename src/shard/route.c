@@ -26,7 +26,7 @@
 enum { MOST_NODES = 1536, BUCKETS = 1024, NONE = -1 };
 
 typedef struct node {
-    sm_layout at, key;  /* key: of all that differ by axes that are alike */
+    sm_layout at;
     double cost, ahead; /* so far; the bound of what is left */
     double local;       /* bytes on a chip */
     int16_t parent, next;
@@ -43,13 +43,12 @@ typedef struct front {
 
 typedef struct search {
     const sm_journey *j;
-    sm_axes idle;               /* replicated at both ends: they stay so */
-    double finest;              /* bytes of a block when every other axis shards */
-    double best;                /* the length of the best route so far */
-    int met[2];                 /* its nodes where both sides meet; NONE: there is none */
-    bool dropped;               /* there was no room for a node */
-    bool both;                  /* search from the end too */
-    sm_axes alike[SM_MAX_AXES]; /* the axes before it that it may trade places with */
+    sm_axes idle;  /* replicated at both ends: they stay so */
+    double finest; /* bytes of a block when every other axis shards */
+    double best;   /* the length of the best route so far */
+    int met[2];    /* its nodes where both sides meet; NONE: there is none */
+    bool dropped;  /* there was no room for a node */
+    bool both;     /* search from the end too */
     /* Of each set of axes: its chips, and of each dimension the length of the blocks that it cuts.
      */
     double chips[1 << SM_MAX_AXES], cut[SM_MAX_RANK][1 << SM_MAX_AXES];
@@ -428,44 +427,13 @@ static void meet(search *s, int side, int at) {
     }
 }
 
-/* Axes of one size that shall be gathered may trade places: what one does from there to the end the
- * other does too. They do so where padding tells none from another, seen from one end. */
-static void find_alike(search *s) {
-    const sm_journey *j = s->j;
-    for (int a = 0; a < j->axes; a++) {
-        unsigned set = 0;
-        for (int b = 0; b < a && !s->both && !j->uneven && !(s->idle >> a & 1); b++)
-            if (j->chips[a] == j->chips[b] && j->to.dim[a] == SM_REPLICATED &&
-                j->to.dim[b] == SM_REPLICATED && !(s->idle >> b & 1))
-                set |= 1u << b;
-        s->alike[a] = (sm_axes)set;
-    }
-}
-
-/* With the axes that are alike in order of their places. */
-static sm_layout key_of(const search *s, const sm_layout *l) {
-    sm_layout key = *l;
-    for (int a = 1; a < s->j->axes; a++)
-        for (int b = a, before = a - 1; before >= 0; before--) {
-            if (!(s->alike[a] >> before & 1)) continue;
-            const int8_t dim = key.dim[b], place = key.place[b];
-            if (dim != key.dim[before] ? dim > key.dim[before] : place >= key.place[before]) break;
-            key.dim[b] = key.dim[before];
-            key.place[b] = key.place[before];
-            key.dim[before] = dim;
-            key.place[before] = place;
-            b = before;
-        }
-    return key;
-}
-
-static int new_node(search *s, front *f, const sm_layout *l, const sm_layout *key) {
+static int new_node(search *s, front *f, const sm_layout *l) {
     if (f->n == MOST_NODES) {
         s->dropped = true;
         return NONE;
     }
-    int16_t *bucket = &f->bucket[hash(key)];
-    f->node[f->n] = (node){.at = *l, .key = *key, .next = *bucket, .local = box_bytes(s, l, l)};
+    int16_t *bucket = &f->bucket[hash(l)];
+    f->node[f->n] = (node){.at = *l, .next = *bucket, .local = box_bytes(s, l, l)};
     *bucket = (int16_t)f->n;
     return f->n++;
 }
@@ -474,10 +442,9 @@ static int new_node(search *s, front *f, const sm_layout *l, const sm_layout *ke
 static void reach(search *s, int side, int parent, sm_move move, const sm_layout *l) {
     front *f = &s->side[side];
     const node *p = parent != NONE ? &f->node[parent] : NULL;
-    const sm_layout key = key_of(s, l);
-    int at = f->bucket[hash(&key)];
+    int at = f->bucket[hash(l)];
     double cost = 0;
-    while (at != NONE && !route_same(&f->node[at].key, &key)) at = f->node[at].next;
+    while (at != NONE && !route_same(&f->node[at].at, l)) at = f->node[at].next;
     if (p) {
         const sm_layout *before = f->backward ? l : &p->at, *after = f->backward ? &p->at : l;
         if (!route_nests(s->j, before, after)) return;
@@ -493,9 +460,7 @@ static void reach(search *s, int side, int parent, sm_move move, const sm_layout
                                  : bound(s->j, s->finest, l, &s->j->to);
     double total = cost + ahead + (ahead > 0 ? toll(s, SM_MOVE_ALL_GATHER) : 0);
     if (total >= s->best) return;
-    bool left = at != NONE && f->open[at] == INFINITY && !route_same(&f->node[at].at, l);
-    if (at == NONE || left)
-        at = new_node(s, f, l, &key); /* others came from the one that was left */
+    if (at == NONE) at = new_node(s, f, l);
     if (at == NONE) return;
     node *n = &f->node[at];
     n->at = *l;
@@ -610,7 +575,7 @@ static void arrive(const exchange *e, sm_axes set, unsigned losing, int dim, dou
         if (losing >> dim & 1u) continue;
         for (int a = 0; a < j->axes; a++) {
             sm_layout next = *layout;
-            if (!(set >> a & 1) || (l->s->alike[a] & set) || !attach(l->s, &next, a, dim)) continue;
+            if (!(set >> a & 1) || !attach(l->s, &next, a, dim)) continue;
             int place = next.place[a];
             bool stray = place < e->goal.n[dim] && e->goal.axis[dim][place] != a;
             bool elsewhere = e->to->dim[a] >= 0 && e->to->dim[a] != dim;
@@ -739,7 +704,6 @@ static bool search_route(const sm_journey *j, double finest, double below, sm_ro
     s.both = sizes_differ(j, s.idle) || (j->uneven && j->joined); /* whose blocks may not nest */
     s.met[0] = s.met[1] = NONE;
     cut_dimensions(&s);
-    find_alike(&s);
     search_from_both_ends(&s);
     *least = !s.dropped;
     route->moves = 0;
