@@ -547,21 +547,6 @@ static bool too_far(const exchange *e, double chips, double held) {
     return cost + e->sums + fmax(0, e->rest - held) >= l->s->best;
 }
 
-/* Where all the axes of `set` come to the dimensions that they shard in the end. */
-static double most_held(const exchange *e, sm_axes set, const sm_layout *layout) {
-    const sm_journey *j = e->l->s->j;
-    sm_layout best = *layout;
-    for (int d = 0; d < j->rank; d++) {
-        int n = e->l->list.n[d];
-        while (n > 0 && (set >> e->l->list.axis[d][n - 1] & 1)) n--;
-        if (strays(e, d, n, e->l->list.axis[d])) return 0;
-    }
-    for (int a = 0; a < j->axes; a++)
-        if (set >> a & 1) best.dim[a] = e->to->dim[a] >= 0 ? e->to->dim[a] : 0;
-    bool backward = e->l->s->side[e->l->side].backward;
-    return backward ? even_box_bytes(j, e->to, &best) : even_box_bytes(j, &best, e->to);
-}
-
 /* The axes of `set` join dimension `dim` and those after it that lose none. */
 static void arrive(const exchange *e, sm_axes set, unsigned losing, int dim, double chips,
                    double held, const sm_layout *layout) {
@@ -592,8 +577,8 @@ static void depart(const exchange *e, sm_axes set, unsigned losing, int dim, dou
     const leaving *l = e->l;
     const sm_journey *j = l->s->j;
     if (dim == j->rank) {
-        double held = set != 0 ? most_held(e, set, layout) : 0;
-        if (set != 0 && !too_far(e, chips, held)) arrive(e, set, losing, 0, chips, held, layout);
+        if (set != 0 && !too_far(e, chips, e->rest))
+            arrive(e, set, losing, 0, chips, e->rest, layout);
         return;
     }
     sm_layout next = *layout;
