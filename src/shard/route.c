@@ -677,9 +677,8 @@ static void search_from_both_ends(search *s) {
     }
 }
 
-/* Finds a route that receives less than `below` bytes; *least: there is none that receives less. */
-static bool search_route(const sm_journey *j, double finest, double below, sm_route *route,
-                         bool *least) {
+/* Finds a route that receives less than `below` bytes; route->least in any case. */
+static bool search_route(const sm_journey *j, double finest, double below, sm_route *route) {
     search s; /* large, and filled only as far as it is used */
     s.j = j;
     s.idle = idle_axes(j);
@@ -690,8 +689,7 @@ static bool search_route(const sm_journey *j, double finest, double below, sm_ro
     s.met[0] = s.met[1] = NONE;
     cut_dimensions(&s);
     search_from_both_ends(&s);
-    *least = !s.dropped;
-    route->moves = 0;
+    *route = (sm_route){.least = !s.dropped};
     if (s.met[0] == NONE || !read_route(&s, route)) return false;
     route->bytes = route_bytes(j, route);
     return true;
@@ -714,8 +712,8 @@ static bool find_on_whole(const sm_journey *j, sm_route *route, bool *alike) {
     whole.to = route_join(j, &as, &j->to);
     const sm_layout from = sm_lowering_layout(&as, &whole.from),
                     to = sm_lowering_layout(&as, &whole.to);
-    bool together = route_same(&from, &j->from) && route_same(&to, &j->to);
-    if (!together || !sm_route_find(&whole, route)) return false;
+    if (!route_same(&from, &j->from) || !route_same(&to, &j->to)) return false;
+    if (!sm_route_find(&whole, route)) return false;
     for (int i = 0; i < route->moves; i++)
         route->after[i] = sm_lowering_layout(&as, &route->after[i]);
     *alike = !sizes_differ(&whole, idle_axes(&whole));
@@ -727,16 +725,13 @@ bool sm_route_find(const sm_journey *j, sm_route *route) {
     double slack = finest * 1e-4;
     bool alike = false, whole = j->joined && !j->uneven && find_on_whole(j, route, &alike);
     bool found = whole || route_find_first(j, route) || route_find_through_whole(j, route);
-    if (!whole) route->bytes = found ? route_bytes(j, route) : INFINITY;
-    if (!whole) route->least = true;
+    if (!whole) route->bytes = found ? route_bytes(j, route) : INFINITY, route->least = true;
     if (route->bytes > bytes + slack && !alike && !(found && j->any_order)) {
         sm_route other;
-        bool least;
-        if (search_route(j, finest, route->bytes - slack, &other, &least)) {
-            *route = other;
-            found = true;
-        }
-        route->least = least;
+        bool better = search_route(j, finest, route->bytes - slack, &other);
+        if (better) *route = other;
+        route->least = other.least;
+        found = found || better;
     }
     route->bounded = found && route->bytes <= bytes + slack;
     return found;
