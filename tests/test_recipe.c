@@ -35,12 +35,16 @@ static void says(const char *text, const char *key, const char *value) {
     assert_true(found->at.offset + found->at.length <= strlen(text));
 }
 
+#define EIGHTS "888888888888888888888888888888888888888888888888888888888888"
+
 static void words_of_scripts(void **state) {
     (void)state;
     says("torchrun x.py --tp 8 --pp=2", "--tp", "8");
     says("torchrun x.py --tp 8 --pp=2", "--pp", "2");
     says("N=4\nG=$((N * 8))\nrun --gpus ${G} --x \"$N nodes\"", "--gpus", "32");
     says("N=4\nG=$((N * 8))\nrun --gpus ${G} --x \"$N nodes\"", "--x", "4 nodes");
+    says("N=7\nrun --gpus $((N / 2 * 64)) --x $((N - 9))", "--gpus", "192");
+    says("N=7\nrun --gpus $((N / 2 * 64)) --x $((N - 9))", "--x", "-2");
     says("run --seq ${S:-4096}", "--seq", "4096");
     says("S=1024 run --seq ${S:-4096}", "--seq", "1024");
     says("A=(\n --one 1 # said\n --two 2\n)\nrun \"${A[@]}\" --three", "--two", "2");
@@ -54,6 +58,10 @@ static void words_of_scripts(void **state) {
     sm_settings s = settings_of("run --addr $HOST --n `nproc`");
     assert_string_equal(setting(&s, "--addr")->unknown, "$HOST");
     assert_string_equal(setting(&s, "--n")->unknown, "`nproc`");
+    s = settings_of("N=" EIGHTS "\nrun --n $((N)) --m $((9007199254740993)) --half $((1 * 0.5))");
+    assert_string_equal(setting(&s, "--n")->unknown, "$((N))");
+    assert_string_equal(setting(&s, "--m")->unknown, "$((9007199254740993))");
+    assert_string_equal(setting(&s, "--half")->unknown, "$((1 * 0.5))");
 }
 
 /* A file of YAML that a script writes is settings; another script within it is read as it stands.

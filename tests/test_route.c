@@ -382,9 +382,68 @@ static void sums_over_many_axes_are_searched_to_the_end(void **state) {
     assert_true(route.bytes == 65280);
 }
 
+/* Drawn: each axis nowhere, on a dimension, or with sums that are added up, its parts together. */
+static void draw_journey(sm_rng *rng, const int *chips, int axes, int parts, sm_journey *whole,
+                         sm_journey *split) {
+    memset(whole, 0, sizeof *whole);
+    whole->axes = axes, whole->rank = 2, whole->element_bytes = 1;
+    sm_layout *end[2] = {&whole->from, &whole->to};
+    for (int e = 0; e < 2; e++) {
+        int n[2] = {0, 0}, first = (int)sm_rng_below(rng, (uint64_t)axes);
+        memset(end[e], SM_REPLICATED, sizeof *end[e]);
+        for (int i = 0; i < axes; i++) {
+            int a = (first + i) % axes, dim = (int)sm_rng_below(rng, e == 0 ? 4 : 3) - 1;
+            end[e]->dim[a] = (int8_t)(dim == 2 ? SM_UNREDUCED : dim);
+            if (dim == 0 || dim == 1) end[e]->place[a] = (int8_t)n[dim]++;
+        }
+    }
+    *split = *whole;
+    memset(&split->from, SM_REPLICATED, sizeof split->from);
+    memset(&split->to, SM_REPLICATED, sizeof split->to);
+    split->axes = axes * parts;
+    whole->size[0] = whole->size[1] = split->size[0] = split->size[1] = 4096;
+    for (int p = 0; p < split->axes; p++) {
+        int a = p / parts;
+        whole->chips[a] = chips[a];
+        split->chips[p] = p % parts > 0 ? 2 : chips[a] >> (parts - 1);
+        if (p % parts > 0) split->joined |= (sm_axes)(1u << p);
+        for (int e = 0; e < 2; e++) {
+            sm_layout *to = e == 0 ? &split->from : &split->to;
+            to->dim[p] = end[e]->dim[a];
+            if (to->dim[p] >= 0) to->place[p] = (int8_t)(end[e]->place[a] * parts + p % parts);
+        }
+    }
+}
+
+/* A route on parts of axes receives no more than that of whole axes, and less only where axes of
+ * several sizes move: the search that does not know which parts are of one axis finds no less. */
+static void parts_gain_where_sizes_differ(void **state) {
+    static const int chips[][3] = {{4, 4, 4}, {4, 4, 1}, {8, 8, 4}, {8, 4, 4}};
+    sm_rng rng = {drawn_from(20261201)};
+    int gained = 0;
+    for (int k = 0; k < 400; k++) {
+        const int *c = chips[k % 4], axes = c[2] > 1 ? 3 : 2;
+        sm_journey whole, split;
+        sm_route on_whole, on_parts, plain;
+        draw_journey(&rng, c, axes, 2, &whole, &split);
+        assert_true(sm_route_find(&whole, &on_whole));
+        assert_true(sm_route_find(&split, &on_parts));
+        split.joined = 0;
+        assert_true(sm_route_find(&split, &plain));
+        bool less = on_parts.bytes < on_whole.bytes * (1 - 1e-9);
+        assert_true(on_parts.bytes <= on_whole.bytes * (1 + 1e-9));
+        assert_true(on_parts.bytes <= plain.bytes * (1 + 1e-9));
+        assert_false(k % 4 < 2 && less);
+        gained += less;
+    }
+    print_message("parts gain in %d\n", gained);
+    assert_true(gained > 0);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest some[] = {cmocka_unit_test(routes_are_shortest_paths),
                                       cmocka_unit_test(sums_over_many_axes_are_searched_to_the_end),
+                                      cmocka_unit_test(parts_gain_where_sizes_differ),
                                       cmocka_unit_test(xla_moves_no_less),
                                       cmocka_unit_test(xla_moves_seldom_less_that_is_padded),
                                       cmocka_unit_test(parts_that_cannot_leave_first_leave_last)};

@@ -39,8 +39,8 @@ struct packed_stream {
 
 static sm_status damaged(const packed_stream *s, sm_error *err) {
     static const char *const names[] = {[GZIP] = "gzip", [ZSTD] = "zstd", [XZ] = "xz"};
-    return sm_fail(err, SM_BAD_INPUT, "%s: the %s data is damaged or cut short", s->path,
-                   names[s->packing]);
+    return sm_fail(err, SM_BAD_INPUT, "%s: the %s data is damaged or cut short at byte %llu",
+                   s->path, names[s->packing], (unsigned long long)(s->read - (s->end - s->at)));
 }
 
 static ssize_t read_packed(packed_stream *s) {
@@ -85,8 +85,8 @@ static sm_status unzstd_some(packed_stream *s, char *to, size_t most, size_t *go
     ZSTD_inBuffer in = {s->in, s->end, s->at};
     ZSTD_outBuffer out = {to, most, 0};
     size_t code = ZSTD_decompressStream(s->zstd, &out, &in);
-    if (ZSTD_isError(code)) return damaged(s, err);
     s->at = in.pos;
+    if (ZSTD_isError(code)) return damaged(s, err);
     *got = out.pos;
     s->mid = code != 0;
     return SM_OK;
@@ -138,8 +138,7 @@ static sm_status unpack(packed_stream *s, char *to, size_t most, size_t *got, sm
     for (*got = 0; !status && *got == 0;) {
         status = fill(s, err);
         if (status || (s->ended && (s->packing != XZ || !s->mid))) break;
-        bool ended =
-            s->ended; /* of xz the end is asked for, where a frame that follows may begin */
+        bool ended = s->ended; /* of xz the end is asked for: a frame may follow */
         status = s->packing == GZIP   ? inflate_some(s, to, most, got, err)
                  : s->packing == ZSTD ? unzstd_some(s, to, most, got, err)
                  : s->packing == XZ   ? unxz_some(s, to, most, got, err)

@@ -29,6 +29,7 @@ typedef struct working {
     const void *context;
     sm_arena *arena;
     bool *out_of_memory;
+    bool whole; /* division drops what is left */
 } working;
 
 static const expression_value absent = {.kind = VALUE_ABSENT};
@@ -210,6 +211,12 @@ static expression_value work(const working *w, const expression *e) {
 
 expression_value expression_work(const expression *e, expression_names *names, const void *context,
                                  sm_arena *arena, bool *out_of_memory) {
-    const working w = {names, context, arena, out_of_memory};
+    const working w = {names, context, arena, out_of_memory, false};
+    return work(&w, e);
+}
+
+expression_value expression_work_whole(const expression *e, expression_names *names,
+                                       const void *context, sm_arena *arena, bool *out_of_memory) {
+    const working w = {names, context, arena, out_of_memory, true};
     return work(&w, e);
 }

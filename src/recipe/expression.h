@@ -32,6 +32,9 @@ sm_status expression_parse(const sm_source *source, sm_span span, sm_arena *aren
  * *out_of_memory. */
 expression_value expression_work(const expression *e, expression_names *names, const void *context,
                                  sm_arena *arena, bool *out_of_memory);
+/* In whole numbers, as a shell does: 7 / 2 is 3. */
+expression_value expression_work_whole(const expression *e, expression_names *names,
+                                       const void *context, sm_arena *arena, bool *out_of_memory);
 /* Visit the names it is made of. */
 void expression_each_name(const expression *e, void (*visit)(void *context, const char *name),
                           void *context);

@@ -127,24 +127,23 @@ static expression_value variable_number(const void *context, const char *name) {
     return value_number(number);
 }
 
-/* $(( NNODES * 8 )): the shell's whole numbers; a '$' before a name changes nothing. */
+/* $(( NNODES * 8 )): the shell's whole numbers, as far as they are exact; a '$' before a name
+ * changes nothing. */
 static void expand_arithmetic(shell *s, word *w, growing *g, const char *text, size_t n) {
     growing formula = {0};
     const expression *e;
-    bool broken = false;
-    char number[40];
+    char number[24];
     for (size_t i = 3; i + 2 < n; i++)
         if (text[i] != '$' && text[i] != '{' && text[i] != '}') put(s, &formula, text + i, 1);
     sm_source source = sm_source_of("", text_of(&formula));
     expression_value v = {.kind = VALUE_ABSENT};
-    if (!expression_parse(&source, (sm_span){0, source.length}, s->out->arena, &e, NULL))
-        v = expression_work(e, variable_number, s, s->out->arena, &broken);
-    if (v.kind != VALUE_NUMBER) {
-        mark_unknown(s, w, text, n);
-        return;
-    }
-    int length = snprintf(number, sizeof number, "%.0f", v.number < 0 ? 0 : v.number);
-    put(s, g, number, (size_t)length);
+    sm_status status =
+        expression_parse(&source, (sm_span){0, source.length}, s->out->arena, &e, NULL);
+    if (!status) v = expression_work_whole(e, variable_number, s, s->out->arena, &s->broken);
+    s->broken = s->broken || status == SM_INTERNAL;
+    bool exact = v.kind == VALUE_NUMBER && v.number == trunc(v.number) && fabs(v.number) < 0x1p53;
+    if (!exact) mark_unknown(s, w, text, n);
+    else put(s, g, number, (size_t)snprintf(number, sizeof number, "%.0f", v.number));
 }
 
 /* ${NAME}, ${NAME:-usual}; other forms are not known, and arrays have been read where they are

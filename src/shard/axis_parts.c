@@ -1,6 +1,7 @@
 /* Axes split into parts: X=4 as X1=2, major, and X2=2, minor. Chip x of X is chip (x/2, x%2) of
  * them, so that chips and blocks keep their numbers. */
 #include "reshard.h"
+#include "route_parts.h"
 #include <string.h>
 
 void sm_lowering_mesh(const sm_lowering *l, const sm_mesh *mesh, sm_mesh *split) {
@@ -55,6 +56,19 @@ sm_layout sm_lowering_layout(const sm_lowering *l, const sm_layout *layout) {
         if (split.dim[p] >= 0) split.place[p] = (int8_t)place;
     }
     return split;
+}
+
+sm_layout route_join(const sm_journey *j, const sm_lowering *as, const sm_layout *l) {
+    sm_layout whole;
+    memset(&whole, SM_REPLICATED, sizeof whole);
+    for (int p = 0; p < j->axes; p++) {
+        int axis = as->part[p].axis, place = 0;
+        for (int q = 0; q < j->axes; q++)
+            place += !(j->joined >> q & 1) && l->dim[q] == l->dim[p] && l->place[q] < l->place[p];
+        if (!(j->joined >> p & 1)) whole.dim[axis] = l->dim[p];
+        if (!(j->joined >> p & 1) && l->dim[p] >= 0) whole.place[axis] = (int8_t)place;
+    }
+    return whole;
 }
 
 sm_axes sm_lowering_axes(const sm_lowering *l, sm_axes axes) {

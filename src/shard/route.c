@@ -25,7 +25,7 @@
 enum { MOST_NODES = 1536, BUCKETS = 1024, NONE = -1 };
 
 typedef struct node {
-    sm_layout at, key;  /* key: of all that differ by axes that are alike */
+    sm_layout at;
     double cost, ahead; /* so far; the bound of what is left */
     double local;       /* bytes on a chip */
     int16_t parent, next;
@@ -42,13 +42,12 @@ typedef struct front {
 
 typedef struct search {
     const sm_journey *j;
-    sm_axes idle;               /* replicated at both ends: they stay so */
-    double finest;              /* bytes of a block when every other axis shards */
-    double best;                /* the length of the best route so far */
-    int met[2];                 /* its nodes where both sides meet; NONE: there is none */
-    bool dropped;               /* there was no room for a node */
-    bool both;                  /* search from the end too */
-    sm_axes alike[SM_MAX_AXES]; /* the axes before it that it may trade places with */
+    sm_axes idle;  /* replicated at both ends: they stay so */
+    double finest; /* bytes of a block when every other axis shards */
+    double best;   /* the length of the best route so far */
+    int met[2];    /* its nodes where both sides meet; NONE: there is none */
+    bool dropped;  /* there was no room for a node */
+    bool both;     /* search from the end too */
     /* Of each set of axes: its chips, and of each dimension the length of the blocks that it cuts.
      */
     double chips[1 << SM_MAX_AXES], cut[SM_MAX_RANK][1 << SM_MAX_AXES];
@@ -239,6 +238,13 @@ static double bound(const sm_journey *j, double finest, const sm_layout *a, cons
     return last - overlap(j, a, b);
 }
 
+static sm_axes idle_axes(const sm_journey *j) {
+    unsigned idle = 0;
+    for (int a = 0; a < j->axes; a++)
+        if (j->from.dim[a] == SM_REPLICATED && j->to.dim[a] == SM_REPLICATED) idle |= 1u << a;
+    return (sm_axes)idle;
+}
+
 /* Do axes of different sizes move? */
 static bool sizes_differ(const sm_journey *j, sm_axes idle) {
     int common = 0;
@@ -420,44 +426,13 @@ static void meet(search *s, int side, int at) {
     }
 }
 
-/* Axes of one size that shall be gathered may trade places: what one does from there to the end the
- * other does too. They do so where padding tells none from another, seen from one end. */
-static void find_alike(search *s) {
-    const sm_journey *j = s->j;
-    for (int a = 0; a < j->axes; a++) {
-        unsigned set = 0;
-        for (int b = 0; b < a && !s->both && !j->uneven && !(s->idle >> a & 1); b++)
-            if (j->chips[a] == j->chips[b] && j->to.dim[a] == SM_REPLICATED &&
-                j->to.dim[b] == SM_REPLICATED && !(s->idle >> b & 1))
-                set |= 1u << b;
-        s->alike[a] = (sm_axes)set;
-    }
-}
-
-/* With the axes that are alike in order of their places. */
-static sm_layout key_of(const search *s, const sm_layout *l) {
-    sm_layout key = *l;
-    for (int a = 1; a < s->j->axes; a++)
-        for (int b = a, before = a - 1; before >= 0; before--) {
-            if (!(s->alike[a] >> before & 1)) continue;
-            const int8_t dim = key.dim[b], place = key.place[b];
-            if (dim != key.dim[before] ? dim > key.dim[before] : place >= key.place[before]) break;
-            key.dim[b] = key.dim[before];
-            key.place[b] = key.place[before];
-            key.dim[before] = dim;
-            key.place[before] = place;
-            b = before;
-        }
-    return key;
-}
-
-static int new_node(search *s, front *f, const sm_layout *l, const sm_layout *key) {
+static int new_node(search *s, front *f, const sm_layout *l) {
     if (f->n == MOST_NODES) {
         s->dropped = true;
         return NONE;
     }
-    int16_t *bucket = &f->bucket[hash(key)];
-    f->node[f->n] = (node){.at = *l, .key = *key, .next = *bucket, .local = box_bytes(s, l, l)};
+    int16_t *bucket = &f->bucket[hash(l)];
+    f->node[f->n] = (node){.at = *l, .next = *bucket, .local = box_bytes(s, l, l)};
     *bucket = (int16_t)f->n;
     return f->n++;
 }
@@ -466,10 +441,9 @@ static int new_node(search *s, front *f, const sm_layout *l, const sm_layout *ke
 static void reach(search *s, int side, int parent, sm_move move, const sm_layout *l) {
     front *f = &s->side[side];
     const node *p = parent != NONE ? &f->node[parent] : NULL;
-    const sm_layout key = key_of(s, l);
-    int at = f->bucket[hash(&key)];
+    int at = f->bucket[hash(l)];
     double cost = 0;
-    while (at != NONE && !route_same(&f->node[at].key, &key)) at = f->node[at].next;
+    while (at != NONE && !route_same(&f->node[at].at, l)) at = f->node[at].next;
     if (p) {
         const sm_layout *before = f->backward ? l : &p->at, *after = f->backward ? &p->at : l;
         if (!route_nests(s->j, before, after)) return;
@@ -485,9 +459,7 @@ static void reach(search *s, int side, int parent, sm_move move, const sm_layout
                                  : bound(s->j, s->finest, l, &s->j->to);
     double total = cost + ahead + (ahead > 0 ? toll(s, SM_MOVE_ALL_GATHER) : 0);
     if (total >= s->best) return;
-    bool left = at != NONE && f->open[at] == INFINITY && !route_same(&f->node[at].at, l);
-    if (at == NONE || left)
-        at = new_node(s, f, l, &key); /* others came from the one that was left */
+    if (at == NONE) at = new_node(s, f, l);
     if (at == NONE) return;
     node *n = &f->node[at];
     n->at = *l;
@@ -574,21 +546,6 @@ static bool too_far(const exchange *e, double chips, double held) {
     return cost + e->sums + fmax(0, e->rest - held) >= l->s->best;
 }
 
-/* Where all the axes of `set` come to the dimensions that they shard in the end. */
-static double most_held(const exchange *e, sm_axes set, const sm_layout *layout) {
-    const sm_journey *j = e->l->s->j;
-    sm_layout best = *layout;
-    for (int d = 0; d < j->rank; d++) {
-        int n = e->l->list.n[d];
-        while (n > 0 && (set >> e->l->list.axis[d][n - 1] & 1)) n--;
-        if (strays(e, d, n, e->l->list.axis[d])) return 0;
-    }
-    for (int a = 0; a < j->axes; a++)
-        if (set >> a & 1) best.dim[a] = e->to->dim[a] >= 0 ? e->to->dim[a] : 0;
-    bool backward = e->l->s->side[e->l->side].backward;
-    return backward ? even_box_bytes(j, e->to, &best) : even_box_bytes(j, &best, e->to);
-}
-
 /* The axes of `set` join dimension `dim` and those after it that lose none. */
 static void arrive(const exchange *e, sm_axes set, unsigned losing, int dim, double chips,
                    double held, const sm_layout *layout) {
@@ -602,7 +559,7 @@ static void arrive(const exchange *e, sm_axes set, unsigned losing, int dim, dou
         if (losing >> dim & 1u) continue;
         for (int a = 0; a < j->axes; a++) {
             sm_layout next = *layout;
-            if (!(set >> a & 1) || (l->s->alike[a] & set) || !attach(l->s, &next, a, dim)) continue;
+            if (!(set >> a & 1) || !attach(l->s, &next, a, dim)) continue;
             int place = next.place[a];
             bool stray = place < e->goal.n[dim] && e->goal.axis[dim][place] != a;
             bool elsewhere = e->to->dim[a] >= 0 && e->to->dim[a] != dim;
@@ -619,8 +576,8 @@ static void depart(const exchange *e, sm_axes set, unsigned losing, int dim, dou
     const leaving *l = e->l;
     const sm_journey *j = l->s->j;
     if (dim == j->rank) {
-        double held = set != 0 ? most_held(e, set, layout) : 0;
-        if (set != 0 && !too_far(e, chips, held)) arrive(e, set, losing, 0, chips, held, layout);
+        if (set != 0 && !too_far(e, chips, e->rest))
+            arrive(e, set, losing, 0, chips, e->rest, layout);
         return;
     }
     sm_layout next = *layout;
@@ -719,44 +676,61 @@ static void search_from_both_ends(search *s) {
     }
 }
 
-/* Finds a route that receives less than `below` bytes; *least: there is none that receives less. */
-static bool search_route(const sm_journey *j, double finest, double below, sm_route *route,
-                         bool *least) {
+/* Finds a route that receives less than `below` bytes; route->least in any case. */
+static bool search_route(const sm_journey *j, double finest, double below, sm_route *route) {
     search s; /* large, and filled only as far as it is used */
     s.j = j;
-    unsigned idle = 0;
-    for (int a = 0; a < j->axes; a++)
-        if (j->from.dim[a] == SM_REPLICATED && j->to.dim[a] == SM_REPLICATED) idle |= 1u << a;
-    s.idle = (sm_axes)idle;
+    s.idle = idle_axes(j);
     s.finest = finest;
     s.best = below;
     s.dropped = false;
     s.both = sizes_differ(j, s.idle) || (j->uneven && j->joined); /* whose blocks may not nest */
     s.met[0] = s.met[1] = NONE;
     cut_dimensions(&s);
-    find_alike(&s);
     search_from_both_ends(&s);
-    *least = !s.dropped;
-    route->moves = 0;
+    *route = (sm_route){.least = !s.dropped};
     if (s.met[0] == NONE || !read_route(&s, route)) return false;
     route->bytes = route_bytes(j, route);
+    return true;
+}
+
+/* ---- parts of axes ---- */
+
+/* The route of the whole axes, on their parts: what is found there may only receive less. *alike:
+ * whole axes that move have one size, and parts of them gain nothing. */
+static bool find_on_whole(const sm_journey *j, sm_route *route, bool *alike) {
+    sm_lowering as = {.parts = j->axes};
+    sm_journey whole = *j;
+    whole.axes = whole.joined = 0;
+    for (int p = 0; p < j->axes; p++) {
+        if (!(j->joined >> p & 1)) whole.chips[whole.axes++] = 1;
+        whole.chips[whole.axes - 1] *= j->chips[p];
+        as.part[p].axis = (int8_t)(whole.axes - 1);
+    }
+    whole.from = route_join(j, &as, &j->from);
+    whole.to = route_join(j, &as, &j->to);
+    const sm_layout from = sm_lowering_layout(&as, &whole.from),
+                    to = sm_lowering_layout(&as, &whole.to);
+    if (!route_same(&from, &j->from) || !route_same(&to, &j->to)) return false;
+    if (!sm_route_find(&whole, route)) return false;
+    for (int i = 0; i < route->moves; i++)
+        route->after[i] = sm_lowering_layout(&as, &route->after[i]);
+    *alike = !sizes_differ(&whole, idle_axes(&whole));
     return true;
 }
 
 bool sm_route_find(const sm_journey *j, sm_route *route) {
     double finest = finest_bytes(j), bytes = bound(j, finest, &j->from, &j->to);
     double slack = finest * 1e-4;
-    bool found = route_find_first(j, route) || route_find_through_whole(j, route);
-    route->bytes = found ? route_bytes(j, route) : INFINITY;
-    route->least = true;
-    if (route->bytes > bytes + slack && !(found && j->any_order)) {
+    bool alike = false, whole = j->joined && !j->uneven && find_on_whole(j, route, &alike);
+    bool found = whole || route_find_first(j, route) || route_find_through_whole(j, route);
+    if (!whole) route->bytes = found ? route_bytes(j, route) : INFINITY, route->least = true;
+    if (route->bytes > bytes + slack && !alike && !(found && j->any_order)) {
         sm_route other;
-        bool least;
-        if (search_route(j, finest, route->bytes - slack, &other, &least)) {
-            *route = other;
-            found = true;
-        }
-        route->least = least;
+        bool better = search_route(j, finest, route->bytes - slack, &other);
+        if (better) *route = other;
+        route->least = other.least;
+        found = found || better;
     }
     route->bounded = found && route->bytes <= bytes + slack;
     return found;

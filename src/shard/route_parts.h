@@ -25,3 +25,6 @@ bool route_add_move(const sm_journey *j, sm_route *r, sm_move move, const sm_lay
  * when there is none. */
 bool route_find_first(const sm_journey *j, sm_route *route);
 bool route_find_through_whole(const sm_journey *j, sm_route *route);
+
+/* A layout of parts of axes, of which as->part says the axes, as one of those axes. */
+sm_layout route_join(const sm_journey *j, const sm_lowering *as, const sm_layout *l);
