@@ -183,7 +183,9 @@ static expression_value work_two(const working *w, const expression *e) {
     case TREE_ADD: return value_number(a.number + b.number);
     case TREE_SUBTRACT: return value_number(a.number - b.number);
     case TREE_MULTIPLY: return value_number(a.number * b.number);
-    case TREE_DIVIDE: return b.number != 0 ? value_number(a.number / b.number) : absent;
+    case TREE_DIVIDE:
+        if (b.number == 0) return absent;
+        return value_number(w->whole ? trunc(a.number / b.number) : a.number / b.number);
     case TREE_REMAINDER: return b.number != 0 ? value_number(fmod(a.number, b.number)) : absent;
     case TREE_LESS: return value_number(a.number < b.number);
     case TREE_AT_MOST: return value_number(a.number <= b.number);
