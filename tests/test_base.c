@@ -1,5 +1,6 @@
 /* base: allocation hooks, arenas, errors, random numbers, UTF-8. */
 #include "unit.h"
+#include "sanitized.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,6 +89,22 @@ static void arena_blocks_are_zeroed_aligned_and_apart(void **state) {
     }
     for (size_t i = 0; i < 500; i++)
         for (size_t b = 0; b < sizes[i]; b++) assert_int_equal(blocks[i][b], i % 255 + 1);
+    sm_arena_free(arena);
+}
+
+/* What was reserved is handed out without another block, and zeroed. */
+static void arena_hands_out_what_it_reserved(void **state) {
+    enum { BLOCKS = 40, BYTES = 100000 };
+    sm_arena *arena = sm_arena_new();
+    assert_true(sm_arena_reserve(arena, BLOCKS * (BYTES + 64)));
+    assert_false(sm_arena_reserve(NULL, 1));
+    const uint64_t before = sm_allocation_count();
+    for (int i = 0; i < BLOCKS; i++) {
+        const unsigned char *block = sm_arena_alloc(arena, BYTES);
+        assert_non_null(block);
+        for (int b = 0; b < BYTES; b++) assert_int_equal(block[b], 0);
+    }
+    if (!SANITIZED) assert_int_equal(sm_allocation_count(), before);
     sm_arena_free(arena);
 }
 
@@ -309,6 +326,7 @@ int main(void) {
         cmocka_unit_test(absurd_sizes_are_refused),
         cmocka_unit_test(arena_blocks_are_guarded),
         cmocka_unit_test(arena_blocks_are_zeroed_aligned_and_apart),
+        cmocka_unit_test(arena_hands_out_what_it_reserved),
         cmocka_unit_test(arena_refuses_overflow),
         cmocka_unit_test(arena_texts),
         cmocka_unit_test(arena_survives_failing_allocations),

@@ -78,6 +78,9 @@ void sm_sized_give(void *to, size_t size, const void *own, size_t room);
 typedef struct sm_arena sm_arena;
 /* A new, empty arena. NULL when out of memory. */
 sm_arena *sm_arena_new(void);
+/* What is taken next comes out of one block of so many bytes. A large one is new to the program:
+ * what is never touched of it takes no memory. False when out of memory. */
+bool sm_arena_reserve(sm_arena *arena, size_t bytes);
 /* Free the arena and everything allocated from it. NULL is fine. */
 void sm_arena_free(sm_arena *arena);
 /* Allocate `bytes` zeroed bytes, aligned to 16. They live as long as the arena. NULL when out of

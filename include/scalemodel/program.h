@@ -243,10 +243,7 @@ typedef struct sm_program {
     double top_k;
     bool serving; /* of one query and one key, see sm_program_build_serving */
     sm_rules rules;
-    int tensors;
-    sm_tensor tensor[SM_MAX_TENSORS];
-    int ops;
-    sm_op op[SM_MAX_OPS];
+    int tensors, ops;
     int input, output; /* the residual stream in and out; -1 if none */
     int lent;          /* what an earlier stack or layer made, as this piece reads it; -1: none */
     bool still;        /* it has weights alone, which others read */
@@ -254,6 +251,9 @@ typedef struct sm_program {
     double rides;      /* of weights that only epilogues read, where no other weight has them */
     /* The tensor that each array of the lines is; -1: of none (inside a kernel, in an epilogue). */
     int16_t tensor_of[SM_MAX_LINE_ARRAYS];
+    /* So many are set. */
+    sm_tensor tensor[SM_MAX_TENSORS];
+    sm_op op[SM_MAX_OPS];
 } sm_program;
 /* All axes in the order in which they cut a dimension, the major one first: SM_AXIS_COUNT of them.
  */

@@ -261,9 +261,7 @@ double sm_step_wire_bytes(const sm_mesh *mesh, const sm_step *step);
 typedef struct sm_lowering {
     int8_t at[SM_MAX_AXES]; /* the assignment */
     sm_array out;           /* final output sharding */
-    int steps;
-    sm_step step[SM_MAX_STEPS]; /* their axes and layouts are of sm_lowering_mesh */
-    bool moves_only;            /* the output is the operand as it was moved: nothing to compute */
+    bool moves_only;        /* the output is the operand as it was moved: nothing to compute */
     double flops_per_chip;
     double wire_bytes; /* that each chip receives over the network, in all steps */
     /* Peak of live local arrays over the steps: the operands as stored throughout, the newest
@@ -276,6 +274,8 @@ typedef struct sm_lowering {
         int8_t axis; /* of the mesh as it is */
         int size;
     } part[SM_MAX_AXES];
+    int steps;
+    sm_step step[SM_MAX_STEPS]; /* so many of them; axes and layouts are of sm_lowering_mesh */
 } sm_lowering;
 /* The mesh that the steps are on: `mesh`, or with the parts of its axes as axes, X1 and X2. Chips
  * keep their numbers. */

@@ -36,7 +36,8 @@ typedef struct sm_task_list {
     sm_partition *partition;
     const sm_program *program; /* of the partition */
     sm_mesh mesh;
-    int tasks, forwards, room; /* the first `forwards` of them are forward tasks */
+    size_t room;
+    int tasks, forwards; /* the first `forwards` of them are forward tasks */
     sm_program_task *task;
     sm_bits kept; /* tensors (bit) held from the forward pass to the backward */
     const sm_step *arrives_by[SM_MAX_TENSORS]; /* by which move a tensor comes that the backward

@@ -63,6 +63,10 @@ static chunk *add_chunk(sm_arena *arena, size_t bytes) {
     return c;
 }
 
+bool sm_arena_reserve(sm_arena *arena, size_t bytes) {
+    return arena != NULL && add_chunk(arena, bytes) != NULL;
+}
+
 void *sm_arena_alloc(sm_arena *arena, size_t bytes) {
     if (arena == NULL || bytes > SIZE_MAX / 2) return NULL;
     if (GUARD > 0 && !allocation_admitted(bytes)) return NULL;

@@ -118,17 +118,19 @@ static sm_status check_shares(const sm_einsum *e, const sm_mesh *mesh, sm_error 
     return SM_OK;
 }
 
-/* A lowering over the nominal mesh, with all that it depends on. */
+/* A lowering over the nominal mesh, with all that it depends on as bytes, by which it is found.
+ * Both take no more room than what they have: programs of one model have thousands. */
 typedef struct known_lowering {
     struct known_lowering *next;
-    sm_einsum einsum;
-    int8_t at[SM_MAX_AXES];
-    bool keep;
-    sm_lowering low;
+    size_t key_bytes, low_bytes;
+    unsigned char key_and_low[];
 } known_lowering;
 
 /* Arrays are cleared before they are filled: what lies between their members is the same. */
-static bool same_bytes(const void *a, const void *b, size_t n) { return memcmp(a, b, n) == 0; }
+static size_t put(unsigned char *key, size_t n, const void *of, size_t bytes) {
+    memcpy(key + n, of, bytes);
+    return n + bytes;
+}
 
 static sm_status lower_on(job *j, const sm_mesh *mesh, const sm_einsum *e, const int8_t *at,
                           bool keep, sm_lowering *low) {
@@ -140,25 +142,30 @@ static sm_status lower_on(job *j, const sm_mesh *mesh, const sm_einsum *e, const
 static sm_status lower_once(job *j, const sm_einsum *e, const int8_t *at, bool keep,
                             sm_lowering *low) {
     if (!j->known) return lower_on(j, sm_program_mesh(), e, at, keep, low);
-    uint64_t key = sm_hash_mixed(sm_hash_bytes(e->in, (size_t)e->operands * sizeof *e->in), keep);
-    key = sm_hash_mixed(key, sm_hash_bytes(&e->out, sizeof e->out));
-    key = sm_hash_mixed(key, sm_hash_bytes(at, SM_MAX_AXES));
-    known_lowering **first = &j->known->known[key % SM_KNOWN_LOWERINGS], *k = *first;
-    while (k && !(k->keep == keep && same_bytes(k->at, at, sizeof k->at) &&
-                  same_bytes(&k->einsum, e, sizeof *e)))
-        k = k->next;
-    if (!k) {
-        k = sm_arena_alloc(j->known->arena, sizeof *k);
-        if (!k) return sm_fail_memory(j->err);
-        sm_status s = lower_on(j, sm_program_mesh(), e, at, keep, &k->low);
-        if (s) return s;
-        k->next = *first;
-        k->keep = keep;
-        memcpy(&k->einsum, e, sizeof *e);
-        memcpy(k->at, at, sizeof k->at);
-        *first = k;
+    unsigned char key[sizeof(sm_einsum) + SM_MAX_AXES + sizeof keep];
+    size_t n = put(key, 0, &keep, sizeof keep);
+    n = put(key, n, at, SM_MAX_AXES);
+    n = put(key, n, e->in, (size_t)e->operands * sizeof *e->in);
+    n = put(key, n, &e->out, sizeof e->out);
+    n = put(key, n, e->index, (size_t)e->indices * sizeof *e->index);
+    known_lowering **first = &j->known->known[sm_hash_bytes(key, n) % SM_KNOWN_LOWERINGS],
+                   *k = *first;
+    while (k && !(k->key_bytes == n && memcmp(k->key_and_low, key, n) == 0)) k = k->next;
+    if (k) {
+        memcpy(low, k->key_and_low + n, k->low_bytes);
+        return SM_OK;
     }
-    *low = k->low;
+    sm_status s = lower_on(j, sm_program_mesh(), e, at, keep, low);
+    if (s) return s;
+    const size_t low_bytes = offsetof(sm_lowering, step) + (size_t)low->steps * sizeof *low->step;
+    k = sm_arena_alloc(j->known->arena, sizeof *k + n + low_bytes);
+    if (!k) return sm_fail_memory(j->err);
+    k->next = *first;
+    k->key_bytes = n;
+    k->low_bytes = low_bytes;
+    memcpy(k->key_and_low, key, n);
+    memcpy(k->key_and_low + n, low, low_bytes);
+    *first = k;
     return SM_OK;
 }
 

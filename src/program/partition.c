@@ -201,7 +201,9 @@ static sm_status finish(const job *j, bool backward, sm_error *err) {
 
 static job start(const sm_program *program, sm_lowerings *known, sm_partition *out, sm_error *err) {
     const size_t program_end = sizeof out->program;
-    memcpy(&out->program, program, program_end);
+    memcpy(&out->program, program,
+           offsetof(sm_program, tensor) + (size_t)program->tensors * sizeof *program->tensor);
+    memcpy(out->program.op, program->op, (size_t)program->ops * sizeof *program->op);
     memset((char *)out + program_end, 0, offsetof(struct sm_partition, weight) - program_end);
     return (job){.out = out, .b = &out->program, .err = err, .known = known};
 }

@@ -12,13 +12,9 @@ const char *const sm_train_memory_names[SM_TRAIN_MEMORY_COUNT] = {
 
 static sm_status keep_task(const sm_program_task *task, void *context, sm_error *err) {
     sm_task_list *l = context;
-    if (l->tasks == l->room) {
-        int room = l->room ? 2 * l->room : 64;
-        sm_program_task *more = sm_realloc(l->task, (size_t)room * sizeof *more);
-        if (!more) return sm_fail_memory(err);
-        l->task = more;
-        l->room = room;
-    }
+    sm_program_task *more = sm_grow(l->task, (size_t)l->tasks, &l->room, sizeof *more);
+    if (!more) return sm_fail_memory(err);
+    l->task = more;
     l->task[l->tasks++] = *task;
     if (task->kind == SM_TASK_FORWARD) l->forwards = l->tasks;
     if (task->kind == SM_TASK_WEIGHT_GRADIENT)

@@ -5,25 +5,13 @@
 
 /* Slots of sequences, and lists of them. */
 
-sm_status sim_reserve(void **array, int n, int *room, size_t bytes, sm_error *err) {
-    if (n < *room) return SM_OK;
-    if (*room >= INT32_MAX / 4) return sm_fail_memory(err);
-    int wider = *room > 0 ? 2 * *room : 16;
-    void *grown = sm_realloc(*array, (size_t)wider * bytes);
-    if (!grown) return sm_fail_memory(err);
-    *array = grown;
-    *room = wider;
-    return SM_OK;
-}
-
 sm_status sim_pool_take(sim_pool *pool, const sm_request *request, int *slot, sm_error *err) {
     int i = pool->free;
     if (i != SIM_NONE) pool->free = pool->slot[i].next;
     else {
-        void *slots = pool->slot;
-        sm_status status = sim_reserve(&slots, pool->n, &pool->room, sizeof *pool->slot, err);
+        sim_sequence *slots = sm_grow(pool->slot, (size_t)pool->n, &pool->room, sizeof *slots);
+        if (!slots || pool->n == INT32_MAX) return sm_fail_memory(err);
         pool->slot = slots;
-        if (status) return status;
         i = pool->n++;
     }
     sim_sequence *q = &pool->slot[i];
@@ -41,7 +29,7 @@ sm_status sim_pool_take(sim_pool *pool, const sm_request *request, int *slot, sm
     q->block = sm_malloc(bytes);
     if (!q->block) return sm_fail_memory(err);
     memcpy(q->block, request->block, bytes);
-    q->blocks = q->block_room = request->blocks;
+    q->block_room = (size_t)(q->blocks = request->blocks);
     q->block_tokens = (int64_t)request->block_tokens;
     return SM_OK;
 }
@@ -117,10 +105,9 @@ static void heap_remove(sim_replica *r, int at) {
 /* ---- joining and leaving ---- */
 
 sm_status sim_join(sim_simulation *s, sim_replica *r, int slot) {
-    void *heap = r->ending;
-    sm_status status = sim_reserve(&heap, r->decoding, &r->ending_room, sizeof *r->ending, s->err);
+    sim_ending *heap = sm_grow(r->ending, (size_t)r->decoding, &r->ending_room, sizeof *heap);
+    if (!heap) return sm_fail_memory(s->err);
     r->ending = heap;
-    if (status) return status;
     sim_sequence *q = &s->pool.slot[slot];
     q->decoding = true;
     q->joined = r->counter;

@@ -93,10 +93,9 @@ sm_status sm_scheduler_page_filled(sm_scheduler *s, uint64_t number, uint64_t bl
         int slot = find_in(sim, &sim->replica[i].running, number);
         if (slot == SIM_NONE) continue;
         sim_sequence *q = &sim->pool.slot[slot];
-        void *blocks = q->block;
-        sm_status status = sim_reserve(&blocks, q->blocks, &q->block_room, sizeof *q->block, err);
+        uint64_t *blocks = sm_grow(q->block, (size_t)q->blocks, &q->block_room, sizeof *blocks);
+        if (!blocks) return sm_fail_memory(err);
         q->block = blocks;
-        if (status) return status;
         q->block[q->blocks++] = block;
         q->block_tokens = sim->page;
         return SM_OK;
@@ -110,13 +109,9 @@ static sm_status add(sm_scheduler *s, sim_replica *r, int slot, int64_t first, i
                      bool gives, sm_error *err) {
     sim_simulation *sim = s->sim;
     sim_sequence *q = &sim->pool.slot[slot];
-    if (s->n == s->room) {
-        size_t room = s->room ? 2 * s->room : 64;
-        sm_scheduled *wider = sm_realloc(s->sequence, room * sizeof *wider);
-        if (!wider) return sm_fail_memory(err);
-        s->sequence = wider;
-        s->room = room;
-    }
+    sm_scheduled *wider = sm_grow(s->sequence, s->n, &s->room, sizeof *wider);
+    if (!wider) return sm_fail_memory(err);
+    s->sequence = wider;
     sim_places_grow(sim, r, q, first + tokens - 1);
     s->sequence[s->n++] = (sm_scheduled){.number = q->number,
                                          .replica = (int)(r - sim->replica),

@@ -21,14 +21,10 @@ bool frontier_beats(const frontier *f, int slice, double first_s, double tpot_s,
 }
 
 void frontier_append(frontier *f, const found *p) {
-    size_t room = f->n < f->room ? f->room : 2 * f->room + 256;
-    found *point = room > f->room ? sm_realloc(f->point, room * sizeof *point) : f->point;
-    if (!point) {
-        f->failed = true;
-        return;
-    }
+    found *point = sm_grow(f->point, f->n, &f->room, sizeof *point);
+    f->failed |= !point;
+    if (!point) return;
     f->point = point;
-    f->room = room;
     f->point[f->n++] = *p;
 }
 

@@ -101,10 +101,9 @@ static bool comes_before(const sim_later *a, const sim_later *b) {
 }
 
 static sm_status add_later(sim_simulation *s, sim_later one) {
-    void *heap = s->later;
-    sm_status status = sim_reserve(&heap, s->laters, &s->later_room, sizeof *s->later, s->err);
+    sim_later *heap = sm_grow(s->later, (size_t)s->laters, &s->later_room, sizeof *heap);
+    if (!heap) return sm_fail_memory(s->err);
     s->later = heap;
-    if (status) return status;
     int at = s->laters++;
     for (; at > 0 && comes_before(&one, &s->later[(at - 1) / 2]); at = (at - 1) / 2)
         s->later[at] = s->later[(at - 1) / 2];

@@ -9,10 +9,9 @@ const char *const sm_policy_names[SM_POLICY_COUNT] = {
 };
 
 static sm_status add_part(sim_simulation *s, sim_replica *r, int slot, int64_t tokens) {
-    void *part = r->part;
-    sm_status status = sim_reserve(&part, r->parts, &r->part_room, sizeof *r->part, s->err);
+    sim_part *part = sm_grow(r->part, (size_t)r->parts, &r->part_room, sizeof *part);
+    if (!part) return sm_fail_memory(s->err);
     r->part = part;
-    if (status) return status;
     r->part[r->parts++] = (sim_part){slot, tokens};
     s->pool.slot[slot].prefilled += tokens;
     s->totals.prefilled += (double)tokens;

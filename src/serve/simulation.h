@@ -39,7 +39,8 @@ typedef struct sim_sequence {
     uint64_t prefix, conversation;
     int64_t shared_prefix, block_tokens;
     uint64_t *block; /* a copy */
-    int blocks, block_room;
+    int blocks;
+    size_t block_room;
     int32_t *place; /* of its pages in memory, in order, where they have places */
     int64_t places;
     int seat;       /* among the running of its replica */
@@ -55,7 +56,8 @@ typedef struct sim_list { /* of slots */
 } sim_list;
 typedef struct sim_pool {
     sim_sequence *slot;
-    int n, room, free;
+    int n, free;
+    size_t room;
 } sim_pool;
 /* A slot for a request. Its number, class and next turn are the caller's to fill. */
 sm_status sim_pool_take(sim_pool *pool, const sm_request *request, int *slot, sm_error *err);
@@ -97,11 +99,12 @@ typedef struct sim_replica {
     sim_list running;
     sim_backlog backlog[SM_MOST_CLASSES]; /* they wait behind `waiting`, which then is not short */
     sim_ending *ending;                   /* heap of the decoding by (finish, number) */
-    int decoding, ending_room;
+    int decoding;
+    size_t ending_room, part_room;
     int *due; /* ring of those whose prefill is not done: chunked */
     int due_first, dues, due_room;
     sim_part *part;
-    int parts, part_room;
+    int parts;
     int64_t counter;   /* decode steps so far */
     int64_t looked;    /* of these, when new requests were last looked for, */
     double looked_s;   /* and that moment: later ones are not known */
@@ -167,7 +170,8 @@ typedef struct sim_simulation {
     int *load;        /* requests in each replica */
     sim_event *event; /* heap by (end, replica) */
     sim_later *later; /* heap by time */
-    int laters, later_room;
+    int laters;
+    size_t later_room;
     int next_entry;                   /* round robin */
     int ranks, rank[SM_MOST_CLASSES]; /* of classes: equal where their priorities are */
     double read, read_s;              /* requests that were, and when the last of them comes */
@@ -182,9 +186,6 @@ typedef struct sim_simulation {
     sim_curve *curve; /* NULL: prompts are not cached, or pages have places */
     sim_totals totals;
 } sim_simulation;
-
-/* Memory for one more element. */
-sm_status sim_reserve(void **array, int n, int *room, size_t bytes, sm_error *err);
 
 /* ---- sequences that decode (decoding.c) ---- */
 sm_status sim_join(sim_simulation *s, sim_replica *r, int slot);

@@ -30,16 +30,12 @@ static bool add_node(plan_search *h, const sm_plan *plan, const known_limits *kn
     for (int k = 0; k < SM_PLAN_DEGREES; k++) axes += sm_plan_degree_of(plan, k) > 1;
     if (axes > h->axes) h->axes = axes;
     if (c.n_microbatch > h->microbatches) h->microbatches = c.n_microbatch;
-    if (h->nodes == h->room) {
-        size_t room = h->room ? h->room * 2 : 1024;
-        node *nodes = sm_realloc(h->node, room * sizeof *nodes);
-        if (nodes) h->node = nodes;
-        double *bounds = sm_realloc(h->bound, room * sizeof *bounds);
-        if (bounds) h->bound = bounds;
-        if (!nodes || !bounds) return false;
-        h->room = room;
-    }
-    assert(h->nodes < h->room);
+    size_t room = h->room; /* of both */
+    node *nodes = sm_grow(h->node, h->nodes, &room, sizeof *nodes);
+    if (nodes) h->node = nodes;
+    double *bounds = nodes ? sm_grow(h->bound, h->nodes, &h->room, sizeof *bounds) : NULL;
+    if (!bounds) return false;
+    h->bound = bounds;
     h->node[h->nodes] = (node){
         {plan->data, plan->fsdp, plan->tensor, plan->context, plan->expert, plan->pipeline}, 0};
     h->bound[h->nodes++] = objective_of(h->options, plan, h->floor_s, 0);

@@ -172,8 +172,12 @@ static sm_status make_lanes(plan_search *h, sm_error *err) {
         h->made_for[1] >= h->microbatches)
         return SM_OK;
     gather_least_memory(h);
+    sm_arena_free(h->scratch);
+    h->scratch = sm_arena_new();
     h->roomy = many;
     h->lanes = threads;
+    if (many && !sm_arena_reserve(h->scratch, (size_t)threads * LANE_BYTES))
+        return sm_fail_memory(err);
     h->made_for[0] = h->axes;
     h->made_for[1] = h->microbatches;
     h->lane = sm_arena_array(h->scratch, (size_t)h->lanes, sizeof *h->lane);
@@ -307,7 +311,7 @@ sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_
     h.effort.least_memory_bytes = h.unseen = HUGE_VAL;
     if (own.seconds > 0) h.until_s = start + own.seconds;
     h.scratch = sm_arena_new();
-    s = h.scratch ? build_variants(train, &own, err) : sm_fail_memory(err);
+    s = build_variants(train, &own, err);
     /* All the chips first, then every smaller number that divides them: more chips never make the
      * best plan slower. */
     int chips = train->system.chips;

@@ -112,8 +112,10 @@ typedef struct counted { /* plans of nodes that have as many */
     double leaves;
 } counted;
 static inline int passes_of(const sm_train *t) { return t->kinds + 2; }
-/* What a lane keeps, where the nodes are many; where they are few it is not worth its clearing. */
+/* What a lane keeps, where the nodes are many; where they are few it is not worth its clearing.
+ * Most of its bytes are of tables that are found by keys and never filled. */
 enum {
+    LANE_BYTES = 1 << 26,
     TIMED = 8192,
     FEW_NODES = 256,
     FEW_TIMED = 512,

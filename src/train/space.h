@@ -42,7 +42,7 @@ typedef struct piece_set {
     int kept;
     sm_size kept_bytes[MAX_KEPT];
     int eager; /* what software without fused kernels keeps more */
-    eager_array eager_array[MAX_EAGER];
+    eager_array *eager_array;
 } piece_set;
 
 /* A collective of a microbatch, as it is added up. */
@@ -61,7 +61,9 @@ typedef struct piece {
     bool sends_as_main;            /* those of the main kind of layers, in their order */
     piece_set set[MAX_SETS];       /* what is gathered is gathered again */
     piece_set set_whole[MAX_SETS]; /* activations are kept as they were gathered */
-    int gradients;                 /* of the op with most of them: made while its operands live */
+    int eager;                     /* arrays of these, one after the other; CUSTOM_SET's are last */
+    eager_array eager_array[2 * MAX_SETS * MAX_EAGER];
+    int gradients; /* of the op with most of them: made while its operands live */
     sm_size gradient_bytes[SM_MAX_OPERANDS];
 } piece;
 

@@ -171,8 +171,14 @@ static sm_status fill_set(const piece *p, sm_bits set, sm_regather regather, pie
 
 sm_status piece_set_fill(piece *p, int index, sm_bits set, sm_error *err) {
     assert(index >= 0 && index < MAX_SETS);
-    sm_status status = fill_set(p, set, SM_REGATHER_ALL, &p->set[index], err);
-    return status ? status : fill_set(p, set, SM_REGATHER_NONE, &p->set_whole[index], err);
+    piece_set *s = &p->set[index], *whole = &p->set_whole[index];
+    s->eager_array = &p->eager_array[index == CUSTOM_SET ? 2 * CUSTOM_SET * MAX_EAGER : p->eager];
+    sm_status status = fill_set(p, set, SM_REGATHER_ALL, s, err);
+    if (status) return status;
+    whole->eager_array = s->eager_array + s->eager;
+    status = fill_set(p, set, SM_REGATHER_NONE, whole, err);
+    if (index != CUSTOM_SET) p->eager += s->eager + whole->eager;
+    return status;
 }
 
 /* The op whose operands' gradients are most bytes: while they are made, the operands live too. */

@@ -9,7 +9,7 @@
  * time of a question that is only priced. In a program of somebody else's that is his to say. */
 int main(int argc, char **argv) {
 #ifdef __GLIBC__
-    enum { LARGEST = 32 << 20, KEPT = 256 << 20 }; /* glibc takes no larger threshold */
+    enum { LARGEST = 32 << 20, KEPT = 24 << 20 }; /* glibc takes no larger threshold */
     mallopt(M_MMAP_THRESHOLD, LARGEST);
     mallopt(M_TRIM_THRESHOLD, KEPT);
 #endif
