@@ -3,6 +3,8 @@
  * run and branches not followed: the last assignment holds. What only a shell could know (a
  * command's output, a variable nobody sets) is kept as unknown. */
 
+#include <math.h>
+
 #include "framework.h"
 
 enum {
