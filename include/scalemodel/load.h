@@ -127,6 +127,7 @@ typedef struct sm_engines {
     bool apart;
     double most_running;  /* sequences that one engine decodes at once */
     double most_possible; /* that memory could hold, for the bound; 0: as most_running */
+    double kv_tokens;     /* of its cache, which then says who runs; 0: most_running do */
 } sm_engines;
 
 /* Means, but for those named otherwise. request_s: seconds between two requests that end; running:

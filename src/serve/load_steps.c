@@ -159,5 +159,8 @@ double load_token_s(load_steps *c, double n) {
 }
 
 double load_service_s(load_steps *c) {
-    return prefill_each_s(c, load_groups(&c->e->prefill_plan, c->e->prefill));
+    const sm_serve *s = c->e->prefill;
+    const sm_plan *plan = &c->e->prefill_plan;
+    double prompts = fmax(1, floor(load_budget(c->software, plan, s) / new_tokens(s)));
+    return prefill_each_s(c, prompts * load_groups(plan, s) * plan->pipeline);
 }

@@ -252,7 +252,7 @@ static bool ruled_out(search *h, family *f, double batch, double tpot_s) {
 static bool price_load(search *h, const found *p, const decode_time *decode, double first_s,
                        double late_s, point_load *load) {
     sm_error err = {0};
-    const point_loaded loaded = {p->batch, p->batch, decode, first_s, late_s};
+    const point_loaded loaded = {p->batch, p->batch, decode, first_s, late_s, 0};
     sm_status status = point_under_load(h->s, &p->plan, &loaded, load, &err);
     search_note(h, status, &err);
     return status == SM_OK;

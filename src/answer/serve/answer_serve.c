@@ -171,6 +171,7 @@ sm_status sm_serve_in_flight(sm_serve_asked *q, sm_serve *serve, sm_error *err) 
     sm_status status = sm_serve_room_of(serve, plan, sm_serve_longest(&q->job),
                                         fmin(q->job.prompt, 8192.0), &room, err);
     one.most_running = fmin(fmax(room.most, 1.0), most);
+    if (room.most >= 2.0) one.kv_tokens = room.most * sm_serve_longest(&q->job);
     if (!status) status = sm_serve_load(&one, &load, false, &times, err);
     if (!status) q->search.batch = times.running;
     return status;
@@ -196,17 +197,25 @@ static sm_status price_one(sm_serve_asked *q, sm_serve **serve, sm_serving_found
     return SM_OK;
 }
 
-/* The cheapest point; without a price that of the most tokens per chip. In place of copies of a
- * model that of the fewest chips that comes within a hundredth: what they gain is a batch between
- * two of one copy. */
+/* The point of the most tokens per chip, where each doubling of the chips has to give a hundredth
+ * more. Copies of a model that share nothing are replicas by themselves: told is one of them, which
+ * has at most a sequence less. */
 static size_t best_of(const sm_serve_asked *q, const sm_serve_result *found) {
     const sm_serve_point *p = found->point;
-    size_t best = 0;
-    for (size_t i = 1; i < found->n; i++)
-        if (sm_serve_throughput(q, &p[i]) > sm_serve_throughput(q, &p[best])) best = i;
-    const double least = sm_serve_throughput(q, &p[best]) / (1.0 + SM_WORTH_TELLING);
-    for (size_t i = p[best].plan.data > 1 ? found->n : 0; i-- > 0;)
-        if (p[i].chips < p[best].chips && sm_serve_throughput(q, &p[i]) >= least) best = i;
+    size_t best = 0, copy;
+    double most = 0.0;
+    for (size_t i = 0; i < found->n; i++) {
+        double tokens = sm_serve_throughput(q, &p[i]);
+        double worth = tokens / pow(1.0 + SM_WORTH_TELLING, log2(p[i].chips));
+        if (worth > most) best = i;
+        most = fmax(most, worth);
+    }
+    const double tokens = sm_serve_throughput(q, &p[best]), copies = p[best].plan.data;
+    copy = copies > 1.0 && p[best].plan.expert == 1 ? found->n : 0;
+    while (copy-- > 0)
+        if (p[copy].chips * copies == p[best].chips &&
+            sm_serve_throughput(q, &p[copy]) * (1.0 + 1.0 / p[copy].batch) >= tokens)
+            return copy;
     return best;
 }
 
@@ -258,8 +267,12 @@ sm_status sm_serve_find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm
     sm_status status = SM_OK;
     if (!pools || !fleet) return sm_fail_memory(err);
     if (q->in.disaggregated && !a->reason) {
-        a->pools = pools;
-        status = find_pools(q, 0.0, pools, err);
+        sm_error none = {.status = SM_OK};
+        status = find_pools(q, 0.0, pools, &none);
+        if (!status) a->pools = pools;
+        else if (status == SM_NEGATIVE) a->reason = sm_textf(q->report, "%s", none.sentence);
+        else *err = none;
+        if (status == SM_NEGATIVE) status = SM_OK;
     }
     bool of_replica = a->best && !q->one && !q->job.alone && !q->search.by_lower &&
                       !q->in.disaggregated && !q->in.brief;
