@@ -339,7 +339,7 @@ static bool comes_back(const sm_frameworks *all, const sm_source *flags, const s
     if (serves && strcmp(f->name, "jetstream") != 0) is_parsed(flags, f->name, text);
     sm_settings s = settings_of(text);
     sm_recipe recipe;
-    sm_recipe_chips there = {system.chip.name, chips, system.level[0].size, system.slices};
+    sm_recipe_chips there = {system.chip.name, chips, system.level[0].size, system.slices, 1};
     if (sm_recipe_read(all, serves ? f : NULL, f->use, &s, there, &recipe, &err))
         fail_msg("%s\n%s", text, err.sentence);
     if (recipe.framework != f) fail_msg("%s is read as %s", f->name, recipe.framework->name);
@@ -413,7 +413,7 @@ static outcome read_small(const sm_frameworks *all, const char *text) {
     out.status = own ? sm_io_settings(&source, own, &s, &why) : SM_INTERNAL;
     if (!out.status)
         out.status = sm_recipe_read(all, NULL, SM_PLAN_TRAINING, &s,
-                                    (sm_recipe_chips){"h100-sxm", 32, 8, 1}, &recipe, &why);
+                                    (sm_recipe_chips){"h100-sxm", 32, 8, 1, 1}, &recipe, &why);
     if (!out.status) {
         snprintf(out.plan, sizeof out.plan, "%s", recipe.plan);
         out.notes = recipe.notes;

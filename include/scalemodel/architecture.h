@@ -99,12 +99,13 @@ sm_status sm_architecture_new(const sm_library *library, const sm_source *config
 /* Sizes rounded up to multiples, by the role of the dimension; 0 and 1 leave them as they are. */
 typedef struct sm_padding {
     int multiple[SM_DIMENSION_ROLE_COUNT];
-    int source; /* positions, or pictures, that the first of two stacks reads; 0: as the config says
-                 */
+    /* 0: as the config says. */
+    int source; /* positions, or pictures, that the first of two stacks reads */
+    int picture_width, picture_height; /* pixels of each */
 } sm_padding;
 /* The same model with its sizes padded: what chips hold of it, and work on, when a role is dealt
- * out over as many of them as its multiple; or for texts of another length. The first must outlive
- * it. SM_BAD_INPUT where a text
+ * out over as many of them as its multiple; or for texts of another length, or pictures of another
+ * size. What is 0 stays as it was of the first, which must outlive it. SM_BAD_INPUT where a text
  * ties such a size to another, so that it cannot be padded; SM_INTERNAL when out of memory. */
 sm_status sm_architecture_pad(const sm_architecture *a, const sm_padding *padding, sm_arena *arena,
                               const sm_architecture **out, sm_error *err);

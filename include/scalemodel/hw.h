@@ -57,7 +57,8 @@ typedef struct sm_chip {
     sm_fact shared_bytes;                     /* GPU SMEM over all SMs; 0 on TPU */
     /* what a matmul is padded to: TPU 8x128x128 (v6e, v7: 8x256x256), GPU CTA 128x128x64 */
     int tile_m, tile_n, tile_k;
-    int cores; /* TensorCores of a TPU, SMs or CUs of a GPU: what tiles are spread over */
+    int cores;   /* TensorCores of a TPU, SMs or CUs of a GPU: what tiles are spread over */
+    int devices; /* that a program sees of it, a rank each: 2 on TPU7x, 1 on most */
     int matrix_units_per_core;
     sm_fact clock_hz;
     sm_fabric fabric;

@@ -25,7 +25,7 @@ SM_DECLARATIONS_BEGIN
     X(budget_of_all, 0, 0, 1e9, "the same of all groups of chips together; 0: of each")            \
     X(most_running, 1024, 1, 1e6, "sequences")                                                     \
     X(most_of_all, 0, 0, 1e6, "the same of all groups of chips together; 0: of each")              \
-    X(memory_share, 0.9, 0, 1, "of a GPU's memory, as the engine's option has it; 0: by its rule") \
+    X(memory_share, 0.9, 0, 1, "of a chip's memory, as its option has it; 0: by its rule")         \
     X(left_bytes_per_token, 0, 0, 1e9, "by that rule, of a step's budget of tokens")               \
     X(sampler_bytes, 14.2, 0, 1e4, "to draw the token of a sequence, for each of the vocabulary")  \
     X(runtime_bytes, 2.7e8, 0, 1e12, "beside arrays that starting the engine takes")               \

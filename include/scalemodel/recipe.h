@@ -108,6 +108,7 @@ typedef struct sm_recipe_note {
 typedef struct sm_recipe_chips {
     const char *chip;           /* its name; NULL */
     double chips, node, slices; /* in all; of a node; slices of a torus */
+    double devices;             /* of a chip */
 } sm_recipe_chips;
 typedef struct sm_recipe {
     const sm_framework *framework;

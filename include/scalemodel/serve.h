@@ -39,8 +39,8 @@ typedef struct sm_serve_job {
     bool query_by_query;   /* attention takes a query that stands alone by itself, and a product of
                               SM_FEW_ROWS at most reads its matrix as it lies, as src/run does */
     sm_speculation speculation;
-    double reserve;           /* fraction of memory left free; < 0: what the software leaves on
-                                 GPUs as it starts (memory_share, load.h), 0 else */
+    double reserve;           /* fraction of memory left free; < 0: what the software leaves as it
+                                 starts (memory_share, load.h) */
     double usd_per_chip_hour; /* < 0: the catalogue's */
     double in_flight;         /* requests in a replica, > 0: those beyond a batch wait for room; 0:
                                  as many as keep it full */

@@ -170,6 +170,23 @@ static sm_status fail_name(const family_scope *s, const tree *name) {
                        s->frame->family->name[0]->name);
 }
 
+/* What was asked for in place of the config's. */
+static bool look_in_given(const sm_padding *given, const char *name, value *out) {
+    if (!given) return false;
+    const struct {
+        const char *name;
+        int size;
+    } all[] = {{"source", given->source},
+               {"picture_width", given->picture_width},
+               {"picture_height", given->picture_height}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].size > 0 && tree_same_name(all[i].name, name)) {
+            *out = values_of_number(all[i].size);
+            return true;
+        }
+    return false;
+}
+
 static sm_status look_name(family_scope *s, const tree *t, value *out) {
     const tree_set *set;
     const frame *f = s->frame;
@@ -181,10 +198,7 @@ static sm_status look_name(family_scope *s, const tree *t, value *out) {
         *out = values_of_number(s->i);
         return SM_OK;
     }
-    if (s->source > 0 && tree_same_name(t->name, "source")) {
-        *out = values_of_number(s->source);
-        return SM_OK;
-    }
+    if (look_in_given(s->given, t->name, out)) return SM_OK;
     for (int i = 0; i < f->overlays; i++)
         if (tree_same_name(f->overlay[i].name, t->name)) {
             *out = f->overlay[i].value;

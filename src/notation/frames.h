@@ -86,12 +86,12 @@ typedef struct family_scope {
     binding *binding;
     const stack_plan *stack;
     const tree_set
-        *usual;    /* worked out as the default of its key: by that name the config's is meant */
-    double i;      /* negative: none */
-    bool sizes;    /* a size is asked for: of what is bound sizes alone are seen */
-    bool lax;      /* a key that is missing is none */
-    double T, S;   /* 0: not known yet */
-    double source; /* in place of the config's; 0: that */
+        *usual;  /* worked out as the default of its key: by that name the config's is meant */
+    double i;    /* negative: none */
+    bool sizes;  /* a size is asked for: of what is bound sizes alone are seen */
+    bool lax;    /* a key that is missing is none */
+    double T, S; /* 0: not known yet */
+    const sm_padding *given; /* NULL: all is as the config says */
 } family_scope;
 
 /* The set of a name that is in force: the last; NULL: none. */

@@ -290,7 +290,7 @@ sm_status line_make(const sm_architecture *a, const sm_text_lines_of *of, sm_are
     m->sizes.stack = kind->stack;
     m->sizes.T = of->T;
     m->sizes.S = of->S;
-    m->sizes.source = a->padding.source;
+    m->sizes.given = &a->padding;
     value T, S;
     bool found;
     sm_status status = frames_size(&m->sizes, "T", (sm_span){0, 0}, &T, &found);

@@ -373,6 +373,11 @@ sm_status sm_architecture_pad(const sm_architecture *a, const sm_padding *paddin
     *padded = *a;
     padded->arena = arena;
     padded->padding = *padding;
+    if (!padding->source) padded->padding.source = a->padding.source;
+    if (!padding->picture_width) {
+        padded->padding.picture_width = a->padding.picture_width;
+        padded->padding.picture_height = a->padding.picture_height;
+    }
     padded->counts = (sm_counts){.total = 0};
     padded->note = NULL;
     padded->aparts = 0;
@@ -428,7 +433,7 @@ static value fact_in(const sm_architecture *a, const frame *in, const char *name
         int steps = VALUES_MOST_STEPS;
         value v;
         family_scope s = frames_scope(f, NULL, &steps);
-        s.source = a->padding.source;
+        s.given = &a->padding;
         if (!values_of(&s.scope, name[n] ? &asked : &of, &v) && v.kind != VALUE_NONE &&
             v.kind != VALUE_TEXT && v.kind != VALUE_OPERATOR)
             return v;

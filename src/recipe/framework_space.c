@@ -9,7 +9,7 @@ typedef struct asked {
     const sm_plan_job *job;
 } asked;
 
-/* Degrees, sizes of the model and the kind of network have values here. */
+/* Degrees, sizes of the model, the kind of network and a chip's devices have values here. */
 static expression_value value_of(const void *context, const char *name) {
     const asked *a = context;
     for (int key = 0; key < SM_PLAN_DEGREES; key++)
@@ -17,6 +17,8 @@ static expression_value value_of(const void *context, const char *name) {
             return value_number(sm_plan_degree_of(a->plan, key));
     if (strcmp(name, "torus") == 0 && a->job->system)
         return value_number(a->job->system->torus_dims > 0);
+    if (strcmp(name, "chip_devices") == 0)
+        return value_number(a->job->system ? a->job->system->chip.devices : 1);
     return a->job->model ? framework_model_size(a->job->model, name)
                          : (expression_value){.kind = VALUE_ABSENT};
 }

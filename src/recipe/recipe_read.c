@@ -182,6 +182,7 @@ static expression_value lookup(const void *context, const char *name) {
     if (strcmp(name, "node") == 0 && r->chips.node > 0) return value_number(r->chips.node);
     if (strcmp(name, "chip") == 0 && r->chips.chip) return value_text(r->chips.chip);
     if (strcmp(name, "slices") == 0 && r->chips.slices > 0) return value_number(r->chips.slices);
+    if (strcmp(name, "chip_devices") == 0) return value_number(fmax(1, r->chips.devices));
     expression_value usual = {.kind = VALUE_ABSENT};
     for (const sm_framework *f = r->f; f; f = f->like)
         for (int i = 0; i < f->keys; i++) {

@@ -142,6 +142,7 @@ static expression_value job_value(const writing *w, const char *name) {
     if (strcmp(name, "domain") == 0)
         return value_number(fmin(domain_of(j->system), sm_plan_chips(j->plan)));
     if (strcmp(name, "slices") == 0) return value_number(j->system->slices);
+    if (strcmp(name, "chip_devices") == 0) return value_number(j->system->chip.devices);
     if (strcmp(name, "torus") == 0) return value_number(j->system->torus_dims > 0);
     if (strcmp(name, "their_model") == 0)
         return value_text(j->checkpoint ? j->checkpoint

@@ -190,7 +190,8 @@ static allowance allowed(const sm_serve *s, const holding *f, double params) {
     const double span = all - f->outside, taken = params + f->gathered + own;
     const double budget = e->budget_of_all > 0 ? e->budget_of_all : e->budget_tokens;
     const double rule = 1 - e->left_bytes_per_token * budget / span;
-    if (!s->starts) return (allowance){0, sm_chip_memory(&s->system.chip)->value, 1 - s->reserve};
+    if (s->job.reserve >= 0) return (allowance){0, all, 1 - s->job.reserve};
+    if (!s->starts) return (allowance){0, all, e->memory_share};
     if (e->share_is_of_rest) return (allowance){taken, larger(0, all - taken), e->memory_share};
     if (!e->share_is_static) return (allowance){0, all, e->memory_share};
     return (allowance){own, span, e->memory_share > 0 ? e->memory_share : larger(0, rule)};

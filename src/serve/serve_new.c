@@ -205,7 +205,6 @@ const sm_software *sm_serve_software(const sm_serve *s) { return &s->software; }
 void serve_set_system(sm_serve *s, const sm_system *system) {
     bool gpu = system->torus_dims == 0 && system->chip.fabric == SM_FABRIC_SWITCH;
     s->system = *system;
-    s->reserve = larger(0, s->job.reserve);
     s->starts = gpu && s->job.reserve < 0;
     s->usd_per_chip_hour = s->job.usd_per_chip_hour;
     if (s->usd_per_chip_hour < 0) s->usd_per_chip_hour = sm_chip_usd_per_hour(&system->chip);

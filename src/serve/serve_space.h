@@ -64,7 +64,7 @@ struct sm_serve {
     const sm_calibration *calibration;
     sm_serve_job job;     /* its model, system and software point here */
     sm_software software; /* with its defaults on the system */
-    double usd_per_chip_hour, reserve;
+    double usd_per_chip_hour;
     bool starts; /* an engine of a GPU, which measures its memory as it starts */
     int kinds;   /* in use; piece k is kind k */
     bool experts;

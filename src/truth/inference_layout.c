@@ -3,14 +3,6 @@
 
 #include "inference_parts.h"
 
-/* Degrees count cores where a chip has two. */
-static int devices_per_chip(const char *printed) {
-    static const char *const twins[] = {"tpu7x", "trainium1", "inferentia2", "trn1", "inf2"};
-    for (size_t i = 0; i < sizeof twins / sizeof twins[0]; i++)
-        if (strncmp(printed, twins[i], strlen(twins[i])) == 0) return 2;
-    return 1;
-}
-
 static bool has_experts(const sm_model *m) { return m->kind[m->layer[m->L - 1]].E > 0; }
 
 /* Where the source is silent: the least power of two of chips whose memory the weights fill to no
@@ -112,8 +104,8 @@ bool inference_layout_of(const sm_truth_row *row, const sm_chip *chip, const sm_
         return pool_of(&r->prefill, m, &layout->prefill) && pool_of(&r->decode, m, &layout->decode);
     }
     stated s = stated_of(row, chip, m, d);
-    *why = "cores do not fold into chips";
-    if (!fold(&s, devices_per_chip(row->chip))) return false;
+    *why = "devices do not fold into chips";
+    if (!fold(&s, chip->devices)) return false;
     layout->decode = engine_of(&s, m);
     if (software->cache_by_batch) layout->decode.plan.cache_by = SM_CACHE_BATCH;
     two_dimensional(r, &layout->decode);

@@ -15,7 +15,7 @@ static sm_serve_job job_of(const book_serving *q) {
                           .output = 1,
                           .context = q->cached,
                           .imbalance = 1,
-                          .reserve = -1,
+                          .reserve = 0,
                           .usd_per_chip_hour = -1};
 }
 

@@ -230,9 +230,12 @@ typedef struct cli_model_values {
     cli_list families;
     const char *as;
     int64_t pictures, source; /* of a sequence; 0: as the config says, and of pictures none */
+    const char *picture_size; /* WIDTHxHEIGHT in pixels; NULL: as the config says */
 } cli_model_values;
 #define CLI_SOURCE_PLACES(values, member)                                                          \
-    CLI_AT(values, "pictures", member.pictures), CLI_AT(values, "source", member.source)
+    CLI_AT(values, "pictures", member.pictures),                                                   \
+        CLI_AT(values, "picture-size", member.picture_size),                                       \
+        CLI_AT(values, "source", member.source)
 #define CLI_MODEL_PLACES(values, member)                                                           \
     CLI_AT(values, "families", member.families), CLI_AT(values, "layers", member.families),        \
         CLI_AT(values, "as", member.as)

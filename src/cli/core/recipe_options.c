@@ -71,8 +71,11 @@ static sm_recipe_chips chips_of(const sm_system *s) {
     bool torus = s->torus_dims > 0;
     double node =
         s->levels > 0 && !torus ? fmin(s->level[0].size, sm_chip_host_sharers(&s->chip)) : 0;
-    return (sm_recipe_chips){
-        .chip = s->chip.name, .chips = s->chips, .node = node, .slices = s->slices};
+    return (sm_recipe_chips){.chip = s->chip.name,
+                             .chips = s->chips,
+                             .node = node,
+                             .slices = s->slices,
+                             .devices = s->chip.devices};
 }
 
 /* The chips are those of --on; its shape, or all of it, may be left to the recipe, which then is

@@ -426,6 +426,27 @@ sm_status cli_library(const cli_call *call, const cli_model_values *given, const
     return sm_words_fail(words, &source, all, "no family is called", err);
 }
 
+/* --picture-size 1280x720. */
+static sm_status read_pixels(const cli_call *call, const cli_model_values *given,
+                             const sm_model *model, sm_padding *to, sm_error *err) {
+    enum { MOST = 1 << 14 };
+    double grain = 0;
+    int end = 0;
+    const char *asked = given->picture_size;
+    if (!asked) return SM_OK;
+    if (strspn(asked, "0123456789x") < strlen(asked) ||
+        sscanf(asked, "%5dx%5d%n", &to->picture_width, &to->picture_height, &end) != 2 ||
+        asked[end] || to->picture_width < 1 || to->picture_height < 1 || to->picture_width > MOST ||
+        to->picture_height > MOST)
+        return cli_refuse(call, &given->picture_size, err,
+                          "expected pixels across and down, at most %d each: 1280x720", MOST);
+    sm_architecture_number(model->architecture, "picture_grain", &grain);
+    if (grain > 0) return SM_OK;
+    return cli_refuse(call, &given->picture_size, err,
+                      "%s is read with pictures of one size alone, that of its config",
+                      model->name);
+}
+
 /* With the tower that reads its pictures, or its encoder, for so many of them. */
 static sm_status read_source(const cli_call *call, const cli_model_values *given,
                              const sm_library *library, const sm_source *config, sm_model *model,
@@ -451,7 +472,9 @@ static sm_status read_source(const cli_call *call, const cli_model_values *given
     sm_model *unpadded = sm_arena_alloc(call->arena, sizeof *unpadded);
     if (!unpadded) return sm_fail_memory(err);
     *unpadded = *model;
-    return sm_model_pad(unpadded, &(sm_padding){.source = (int)*asked}, call->arena, model, err);
+    sm_padding padding = {.source = (int)*asked};
+    sm_status status = read_pixels(call, given, model, &padding, err);
+    return status ? status : sm_model_pad(unpadded, &padding, call->arena, model, err);
 }
 
 static sm_status read_model(const cli_call *call, const cli_model_values *given, const char *name,
@@ -463,6 +486,8 @@ static sm_status read_model(const cli_call *call, const cli_model_values *given,
         snprintf(err->source, sizeof err->source, "%s", name_of(call, name, "model"));
     if (!status) status = cli_library(call, given, &library, err);
     if (!status) status = sm_model_parse(library, given->as, &config, call->arena, model, err);
+    if (!status && given->picture_size && !given->pictures)
+        return cli_refuse(call, &given->picture_size, err, "a size of pictures needs --pictures");
     if (status || (!given->pictures && !given->source)) return status;
     return read_source(call, given, library, &config, model, err);
 }
@@ -472,8 +497,9 @@ static sm_status read_kept(const cli_call *call, const cli_model_values *given, 
                            sm_model *model, sm_error *err) {
     cli_memo *memo = call->memo;
     const cli_list *files = &given->families;
-    char *key = sm_arena_printf(call->arena, "%s\n%s\n%" PRId64 "\n%" PRId64, name,
-                                given->as ? given->as : "", given->pictures, given->source);
+    char *key = sm_arena_printf(call->arena, "%s\n%s\n%" PRId64 "\n%s\n%" PRId64, name,
+                                given->as ? given->as : "", given->pictures,
+                                given->picture_size ? given->picture_size : "", given->source);
     for (int i = 0; i < files->n && key; i++)
         key = sm_arena_printf(call->arena, "%s\n%s", key, files->text[i]);
     if (!key) return sm_fail_memory(err);

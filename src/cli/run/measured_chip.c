@@ -376,6 +376,7 @@ static void begin(measuring *q) {
                         .tile_n = gpu ? 128 : TILE,
                         .tile_k = gpu ? 64 : 1,
                         .cores = 1,
+                        .devices = 1,
                         .matrix_units_per_core = 1,
                         .fabric = SM_FABRIC_NONE};
     q->calibration = *sm_calibration_of(&q->chip);

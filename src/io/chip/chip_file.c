@@ -287,6 +287,7 @@ static sm_status read_base(const json_value *object, const sm_chip *earlier, siz
                       .tile_n = 1,
                       .tile_k = 1,
                       .cores = 1,
+                      .devices = 1,
                       .matrix_units_per_core = 1,
                       .chips_per_host = 1,
                       .links_per_chip = 1,

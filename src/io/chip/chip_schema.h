@@ -27,6 +27,7 @@
 /* key = field, greatest value; all are whole numbers from 1 */
 #define SM_CHIP_COUNTS(X)                                                                          \
     X(cores, 1 << 20)                                                                              \
+    X(devices, 1 << 20)                                                                            \
     X(matrix_units_per_core, 1 << 20)                                                              \
     X(peer_chips, 1 << 20)                                                                         \
     X(chips_per_host, 1 << 20)
