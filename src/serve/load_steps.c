@@ -10,6 +10,10 @@ static double copies_of(double engines, const sm_plan *plan, double requests) {
     return fmin(plan->data, fmax(1, requests / engines));
 }
 
+sm_engines sm_engines_of(sm_serve *serve, const sm_plan *plan, double n) {
+    return (sm_engines){serve, serve, *plan, *plan, n, n, .apart = false};
+}
+
 load_steps load_steps_of(const sm_engines *e, const sm_load *load, double requests) {
     return (load_steps){.e = e,
                         .load = load,

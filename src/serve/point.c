@@ -126,13 +126,8 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, const point_loaded 
     const decode_time *decode = p->decode;
     const double batch = p->batch, first_s = p->first_s, late_s = p->late_s;
     const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = s->job.in_flight};
-    const sm_engines one = {.decode = s,
-                            .prefill = s,
-                            .plan = *plan,
-                            .prefill_plan = *plan,
-                            .n = 1,
-                            .prefill_n = 1,
-                            .kv_tokens = p->kv_tokens};
+    sm_engines one = sm_engines_of(s, plan, 1);
+    one.kv_tokens = p->kv_tokens;
     load_steps c = load_steps_of(&one, &load, batch);
     double output = s->job.output, alone_s = decode->step.expected_s / decode->tokens;
     *out = (point_load){.tpot_s = alone_s,

@@ -266,10 +266,8 @@ static double token_s(search *h, family *f, double batch, double alone_s) {
     if (h->o->by_lower || h->s->job.alone || h->s->job.speculation.depth != 0) return alone_s;
     for (int seq = 0; seq < 2; seq++) {
         if (!seq_counts(h, f->plan, seq)) continue;
-        sm_engines one = {
-            .decode = h->s, .prefill = h->s, .plan = *f->plan, .n = 1, .prefill_n = 1};
-        one.plan.seq = seq;
-        one.prefill_plan = one.plan;
+        sm_engines one = sm_engines_of(h->s, f->plan, 1);
+        one.plan.seq = one.prefill_plan.seq = seq;
         load_steps c = load_steps_of(&one, &load, batch);
         c.any = h->places;
         c.floor = &h->floor[2 * seq];

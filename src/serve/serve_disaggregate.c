@@ -65,13 +65,8 @@ static sm_status open_worker(const sm_serve_job *job, const sm_calibration *cali
 static sm_status load_fleet(sm_serve *s, double requests_per_s, const sm_serve_search_options *o,
                             sm_fleet *f, sm_error *err) {
     sm_load_times times;
-    const sm_engines one = {.decode = s,
-                            .prefill = s,
-                            .plan = f->point.plan,
-                            .prefill_plan = f->point.plan,
-                            .n = f->replicas,
-                            .prefill_n = f->replicas,
-                            .most_running = f->point.batch};
+    sm_engines one = sm_engines_of(s, &f->point.plan, f->replicas);
+    one.most_running = f->point.batch;
     const sm_load load = {.kind = SM_LOAD_OPEN,
                           .requests = requests_per_s,
                           .most_ttft_s = o ? o->ttft_s : 0,
@@ -214,16 +209,14 @@ typedef struct fleet_search {
 static sm_status try_points(const fleet_search *x, sm_serve **worker, sm_fleet *best,
                             sm_error *err) {
     const sm_serve_job *job = x->job;
-    const sm_calibration *calibration = x->calibration;
     const sm_serve_search_options *o = x->options;
-    const sm_serve_result *answer = x->answer;
     const double requests_per_s = x->requests_per_s;
     sm_status status = SM_OK;
     double usd = job->usd_per_chip_hour, most = o->above;
     sm_serve_point before = {.chips = 0};
     if (usd < 0) usd = sm_chip_usd_per_hour(&job->system->chip);
-    for (size_t i = answer->n; i-- > 0 && !status;) {
-        const sm_serve_point *of = &answer->point[i];
+    for (size_t i = x->answer->n; i-- > 0 && !status;) {
+        const sm_serve_point *of = &x->answer->point[i];
         sm_serve_point own = *of, *p = &own, full;
         bool any = best->replicas > 0, one = requests_per_s <= 0;
         bool held = !one && any && holds(job, best, o);
@@ -234,12 +227,12 @@ static sm_status try_points(const fleet_search *x, sm_serve **worker, sm_fleet *
         double least_chips = requests_per_s * job->output / p->tokens_per_s_per_chip, busiest = 1;
         if (one && any && p->tokens_per_s_per_chip <= most) break;
         if (held && least_chips > slack * best->chips) break;
-        if (has_better(answer, i)) continue;
+        if (has_better(x->answer, i)) continue;
         int chips = p->chips;
         if (p->plan.data > 1 && p->plan.expert == 1)
-            status = one_copy(job, calibration, p, worker, err);
+            status = one_copy(job, x->calibration, p, worker, err);
         if (!status && p->chips >= chips)
-            status = open_worker(job, calibration, p->chips, worker, err);
+            status = open_worker(job, x->calibration, p->chips, worker, err);
         if (p->batch == before.batch && is_same_kind(p, &before)) continue; /* a copy of it */
         before = full = own;
         sm_fleet f = fleet_of(job, p, usd, requests_per_s, busiest);

@@ -158,12 +158,7 @@ static void check_limits(const sm_serve_asked *q, sm_serving_found *a) {
 
 sm_status sm_serve_in_flight(sm_serve_asked *q, sm_serve *serve, sm_error *err) {
     const sm_plan *plan = &q->search.fixed;
-    sm_engines one = {.decode = serve,
-                      .prefill = serve,
-                      .plan = *plan,
-                      .prefill_plan = *plan,
-                      .n = 1,
-                      .prefill_n = 1};
+    sm_engines one = sm_engines_of(serve, plan, 1.0);
     const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = q->in.concurrency};
     double most = sm_software_most(&q->software, sm_plan_groups(plan, q->in.model));
     sm_load_times times;
@@ -198,24 +193,18 @@ static sm_status price_one(sm_serve_asked *q, sm_serve **serve, sm_serving_found
 }
 
 /* The point of the most tokens per chip, where each doubling of the chips has to give a hundredth
- * more. Copies of a model that share nothing are replicas by themselves: told is one of them, which
- * has at most a sequence less. */
+ * more; copies of a model count with the whole sequences that each has. */
 static size_t best_of(const sm_serve_asked *q, const sm_serve_result *found) {
-    const sm_serve_point *p = found->point;
-    size_t best = 0, copy;
+    size_t best = 0;
     double most = 0.0;
     for (size_t i = 0; i < found->n; i++) {
-        double tokens = sm_serve_throughput(q, &p[i]);
-        double worth = tokens / pow(1.0 + SM_WORTH_TELLING, log2(p[i].chips));
+        const sm_serve_point *p = &found->point[i];
+        double each = p->batch / p->plan.data,
+               whole = sm_serve_throughput(q, p) * floor(each) / each;
+        double worth = whole / pow(1.0 + SM_WORTH_TELLING, log2(p->chips));
         if (worth > most) best = i;
         most = fmax(most, worth);
     }
-    const double tokens = sm_serve_throughput(q, &p[best]), copies = p[best].plan.data;
-    copy = copies > 1.0 && p[best].plan.expert == 1 ? found->n : 0;
-    while (copy-- > 0)
-        if (p[copy].chips * copies == p[best].chips &&
-            sm_serve_throughput(q, &p[copy]) * (1.0 + 1.0 / p[copy].batch) >= tokens)
-            return copy;
     return best;
 }
 
