@@ -63,8 +63,9 @@ static bool make_engine(sm_serve_job *job, sm_arena *arena, sm_serve **serve, sm
     sm_serve_plan_defaults(&plan);
     plan.tensor = 8;
     return sm_serve_new(job, serve, err) == SM_OK &&
-           sm_serve_engine(*serve, &plan, &(sm_engine_use){1024, 8192, false}, arena, engine,
-                           err) == SM_OK;
+           sm_serve_engine(*serve, &plan,
+                           &(sm_engine_use){.mean_tokens = 1024, .step_tokens = 8192}, arena,
+                           engine, err) == SM_OK;
 }
 
 int main(void) {

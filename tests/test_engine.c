@@ -24,7 +24,8 @@ static void set_up_drafting(served_model *m, const char *model, const char *on, 
     m->arena = sm_arena_new();
     m->serve = serve_case_new(&m->job);
     m->plan = serve_plan(plan);
-    if (sm_serve_engine(m->serve, &m->plan, &(sm_engine_use){768, 8192, false}, m->arena,
+    if (sm_serve_engine(m->serve, &m->plan,
+                        &(sm_engine_use){.mean_tokens = 768, .step_tokens = 8192}, m->arena,
                         &m->engine, &err) != SM_OK)
         fail_msg("%s", err.sentence);
 }
@@ -202,9 +203,10 @@ static void test_memory_and_links(void **state) {
     sm_error err = {.status = SM_OK};
     sm_serve_plan_defaults(&one);
     sm_engine engine;
-    assert_int_equal(
-        sm_serve_engine(m.serve, &one, &(sm_engine_use){768, 8192, false}, m.arena, &engine, &err),
-        SM_NEGATIVE);
+    assert_int_equal(sm_serve_engine(m.serve, &one,
+                                     &(sm_engine_use){.mean_tokens = 768, .step_tokens = 8192},
+                                     m.arena, &engine, &err),
+                     SM_NEGATIVE);
     assert_string_equal(err.sentence, "not one sequence of 768 tokens fits beside the weights");
     tear_down(&m);
 }

@@ -67,10 +67,11 @@ static void open_engine(engine_case *e, const loaded *l) {
                           .n = 1,
                           .prefill_n = 1,
                           .most_running = 1024};
-    assert_int_equal(sm_serve_engine(e->serve, &plan,
-                                     &(sm_engine_use){l->prompt + l->output, 8192, false}, e->arena,
-                                     &e->engine, NULL),
-                     SM_OK);
+    assert_int_equal(
+        sm_serve_engine(e->serve, &plan,
+                        &(sm_engine_use){.mean_tokens = l->prompt + l->output, .step_tokens = 8192},
+                        e->arena, &e->engine, NULL),
+        SM_OK);
     sm_simulation_defaults(&e->o);
     const sm_software *software = sm_serve_software(e->serve);
     const double groups = sm_plan_groups(&plan, e->c.job.model) / plan.data,
@@ -148,8 +149,36 @@ static void loads_are_those_of_the_simulator(void **state) {
         {"mixtral-8x7b", "h100-sxm:8", "expert=4,tensor=2", "vllm-2025", 96, 9000, 500, .25, NULL},
         {"llama-3.1-8b", "h100-sxm:8", "data=8", "vllm-2025", 256, 2000, 200, .1, NULL},
         {"llama-3.1-70b", "h100-sxm:8", "pipeline=2,tensor=4", "vllm-2025", 64, 2000, 500, .2,
-         NULL}};
+         NULL},
+        {"qwen3-30b-a3b", "h200:1", "tensor=1", "sglang-2025", 512, 700, 150, .1, NULL}};
     for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) is_simulated(&loads[i], 0);
+}
+
+/* More in flight than fit at full length: who runs follows from how long each is by then. */
+static void a_full_cache_is_that_of_the_simulator(void **state) {
+    engine_case e;
+    const loaded l = {"qwen3-32b", "h200:1", "tensor=1", "vllm-2025", 96, 2048, 512, 0, NULL};
+    open_engine(&e, &l);
+    const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = l.requests};
+    sm_load_times times;
+    e.one.kv_tokens = e.engine.kv_tokens;
+    e.one.most_running = floor(e.engine.kv_tokens / (l.prompt + l.output));
+    assert_true(e.one.most_running < l.requests);
+    assert_int_equal(sm_serve_load(&e.one, &load, false, &times, NULL), SM_OK);
+    e.o.concurrency = l.requests;
+    ended done;
+    const sm_synthetic draw = {.kind = SM_ARRIVALS_UNIFORM,
+                               .rate_per_s = 1,
+                               .requests = 10 * l.requests,
+                               .lengths = {.prompt = l.prompt / 0.9, .output = l.output / 0.9},
+                               .least_share = 0.8,
+                               .seed = 7};
+    const sm_simulated *out = simulate(&e, draw, &done);
+    close_to(times.tpot_s, out->tpot_s.mean, 0.01);
+    close_to(1 / times.request_s, out->requests_per_s, 0.01);
+    close_to(times.ttft_s, out->ttft_s.mean, 0.1);
+    assert_true(times.running <= e.one.most_running);
+    close_engine(&e);
 }
 
 /* Pools, of which either is the slower. */
@@ -546,6 +575,7 @@ int main(void) {
         cmocka_unit_test(programs_are_shared),
         cmocka_unit_test(no_first_token_is_sooner_than_the_least),
         cmocka_unit_test(loads_are_those_of_the_simulator),
+        cmocka_unit_test(a_full_cache_is_that_of_the_simulator),
         cmocka_unit_test(pools_are_those_of_the_simulator),
         cmocka_unit_test(requests_of_one_round_are_all_a_burst),
         cmocka_unit_test(rates_are_those_of_the_simulator),

@@ -127,7 +127,10 @@ typedef struct sm_engines {
     bool apart;
     double most_running;  /* sequences that one engine decodes at once */
     double most_possible; /* that memory could hold, for the bound; 0: as most_running */
+    double kv_tokens;     /* of its cache, which then says who runs; 0: most_running do */
 } sm_engines;
+/* So many of a plan, whose chips prefill and decode. */
+sm_engines sm_engines_of(sm_serve *serve, const sm_plan *plan, double n);
 
 /* Means, but for those named otherwise. request_s: seconds between two requests that end; running:
  * sequences that decode in each engine, in steady state. Of the mean of requests in flight the

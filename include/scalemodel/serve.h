@@ -247,6 +247,7 @@ typedef struct sm_disaggregated {
      * for a worker, its prefill and the cache's transfer; running: sequences in a decode worker. */
     double prefill_workers, decode_workers, chips, requests_per_s, usd_per_hour;
     double prefill_busy, decode_busy, ttft_s, tpot_s, running;
+    double ttft_p90_s, tpot_p90_s; /* nine of ten requests are within */
 } sm_disaggregated;
 /* What pools are asked for beside a job, whose system is that of decoding. */
 typedef struct sm_pools_asked {
@@ -258,7 +259,8 @@ typedef struct sm_pools_asked {
 /* The best pools for the job: the decode plan with the most throughput per chip within tpot_s, the
  * prefill plan within ttft_s, and the chips of one for each of the other that make their rates
  * equal; and how many whole workers of each, of which neither pool is busy for more than four
- * fifths of the time and first tokens keep to ttft_s with their wait. asked NULL: all default.
+ * fifths of the time and nine of ten requests keep to each limit, all waits in their first tokens.
+ * asked NULL: all default.
  * SM_NEGATIVE when nothing fits or meets the limits, SM_USAGE for options without their size,
  * SM_INTERNAL when out of memory. */
 sm_status sm_serve_disaggregate(const sm_serve_job *job, const sm_calibration *calibration,

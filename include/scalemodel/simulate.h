@@ -114,6 +114,9 @@ typedef struct sm_engine_use {
     bool prefills; /* of a pool that only prefills: steps follow one another through the stages of a
                       pipeline, one is what it keeps a stage busy, and the cache goes on when the
                       others are done */
+    const sm_system *within; /* which has the pool that decodes too, of workers of so many chips:
+                                what hands the cache over; NULL: the network between nodes */
+    int to_chips;
 } sm_engine_use;
 /* The engine of a plan, or of one of its copies (`data`), which are engines of their own. Its times
  * are tables that fill as they are asked, interpolated between points 1/8 apart; the number of

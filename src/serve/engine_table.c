@@ -324,16 +324,24 @@ sm_status sm_serve_step_time(const sm_engine *engine, const sm_sequence_step *se
 
 /* ---- the engine ---- */
 
-static void set_links(const sm_serve *s, double chips, sm_engine *e) {
+static void set_links(const sm_serve *s, const sm_engine_use *use, sm_engine *e) {
+    const double bytes = 1e9;
     const sm_chip *chip = &s->system.chip;
+    e->host_bytes_per_s = e->chips * chip->pcie_bytes_per_s_oneway.value;
+    e->host_kv_tokens = HOST_SHARE * sm_chip_host_bytes(chip) * e->chips / e->kv_bytes_per_token;
+    if (use->within) {
+        double none = sm_serve_transfer_s(use->within, 0.0, e->chips, use->to_chips),
+               all = sm_serve_transfer_s(use->within, bytes, e->chips, use->to_chips);
+        e->transfer_bytes_per_s = all > none ? bytes / (all - none) : 0.0;
+        e->transfer_latency_s += none;
+        return;
+    }
     bool dcn = chip->dcn_bytes_per_s_oneway.value > 0.0;
     bool torus = chip->fabric == SM_FABRIC_TORUS;
     sm_fact inner = torus ? chip->link_bytes_per_s_oneway : chip->tree[0].child_bytes_per_s_oneway;
     sm_fact hop = torus ? chip->hop_latency_s : chip->tree[0].hop_latency_s;
     double link = dcn ? chip->dcn_bytes_per_s_oneway.value : inner.value;
-    e->host_bytes_per_s = chips * chip->pcie_bytes_per_s_oneway.value;
-    e->host_kv_tokens = HOST_SHARE * sm_chip_host_bytes(chip) * chips / e->kv_bytes_per_token;
-    e->transfer_bytes_per_s = chips * link;
+    e->transfer_bytes_per_s = e->chips * link;
     e->transfer_latency_s += dcn ? chip->dcn_latency_s.value : hop.value;
 }
 
@@ -399,7 +407,7 @@ sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, const sm_engine_
     if (sequences < 1.0)
         return sm_fail(err, SM_NEGATIVE, "not one sequence of %.0f tokens fits beside the weights",
                        mean_tokens);
-    set_links(serve, engine->chips, engine);
+    set_links(serve, use, engine);
     return SM_OK;
 }
 

@@ -10,7 +10,7 @@
 
 enum {
     MOST_CLIENTS = 256, /* of a group of chips: beyond that each stands for several equal ones */
-    MOST_APART = 1024,  /* where lengths differ, as the longest of all count */
+    MOST_APART = 1024,  /* of a benchmark, in which who comes at once shares a step */
     MOST_ROUNDS = 40,   /* of a benchmark that tells how many */
     LEAST_ALIKE = 256,  /* that follow the burst, of as many benchmarks as that takes */
     MOST_COPIES = 8,    /* engines of a closed loop: more are as these */
@@ -19,8 +19,9 @@ enum {
     MOST_ENGINES = 64,  /* at a rate: of more these have their share of it */
     PLENTY_RUN = 1 << 20
 };
-static const double ROUNDING = 1e-9, NINE_IN_TEN = 0.9;
-static const double PLENTY_KV = 1e12; /* tokens: who runs at once is known already */
+/* So many of those simulated keep to a limit, so that of others nine in ten do. */
+static const double ROUNDING = 1e-9, NINE_IN_TEN = 0.9, IN_TIME = 0.93;
+static const double PLENTY_KV = 1e12; /* tokens */
 
 /* An engine of which each request stands for several, behind a prefix that all have cached. */
 typedef struct side {
@@ -39,6 +40,7 @@ typedef struct events {
     double behind, served; /* at a rate: that come behind them; of both, in this run */
     int runs, run;         /* of equal loads, drawn anew; the one of now, then how many were run */
     double room;           /* sequences that an engine decodes at most, in clients */
+    double kv_tokens;      /* of its cache, in those of clients; plenty where room is known */
     double *first_s;       /* of all runs: of the first requests, then of the others */
     double *each_token_s;  /* at a rate, of those that count, as many as `tokens` */
     size_t tokens;
@@ -65,7 +67,6 @@ static double begin_s(void *context, double n) {
     return s->steps.begin_s(s->steps.context, n * s->each);
 }
 
-/* The room of its caches is known already. */
 static sm_status make_side(const events *e, sm_serve *serve, const sm_plan *plan, bool follows,
                            side *s, sm_engine *engine, sm_error *err) {
     *s = (side){.each = e->each, .prefix = serve->job.prefix};
@@ -74,17 +75,17 @@ static sm_status make_side(const events *e, sm_serve *serve, const sm_plan *plan
     engine->context = s;
     engine->step_s = step_s;
     engine->begin_s = s->steps.begin_s ? begin_s : NULL;
-    engine->kv_tokens = PLENTY_KV;
+    engine->kv_tokens = e->kv_tokens;
     engine->kv_bytes_per_token = 1;
     return status;
 }
 
 static bool is_over(const events *e) { return e->served >= e->first + e->counted; }
 
-/* One more at a rate, of which no more than so many may be later than what nine in ten keep to. */
+/* One more at a rate, of which no more than so many may be later than a limit. */
 static void note_late(events *e, double seconds, double most_s, double *late) {
     *late += most_s > 0 && seconds > most_s;
-    e->late = e->late || *late >= e->counted - floor(NINE_IN_TEN * e->counted);
+    e->late = e->late || *late >= e->counted - floor(IN_TIME * e->counted);
 }
 
 /* A simulation that is late ends here; none come where all that count are served. */
@@ -223,9 +224,11 @@ void load_closed_first(load_steps *c, double in_flight, double most_running, eve
     /* Of a point one engine is as the others; of a benchmark the last to end counts. */
     bool point = !(c->load->requests > 0);
     double copies = c->e->apart ? c->n : larger(1, smaller(floor(c->n), point ? 1 : MOST_COPIES));
-    double all = in_flight * copies, most = c->load->spread > 0 ? MOST_APART : MOST_CLIENTS;
+    double all = in_flight * copies;
+    double most = point ? MOST_CLIENTS : MOST_APART;
     events e = {.c = c,
                 .in_flight = all,
+                .kv_tokens = PLENTY_KV,
                 .each = larger(1, (c->e->apart ? all : in_flight) / most /
                                       load_groups(&c->e->plan, c->e->decode)),
                 .rate = 1, /* not looked at */
@@ -236,6 +239,12 @@ void load_closed_first(load_steps *c, double in_flight, double most_running, eve
     double rounds = c->load->rounds >= 1 ? c->load->rounds : SM_LOAD_ROUNDS;
     e.counted = floor(e.clients * (smaller(rounds, MOST_ROUNDS) - 1) + 0.5);
     e.runs = (int)ceil(LEAST_ALIKE / (e.clients * (SM_LOAD_ROUNDS - 1)));
+    /* Who waits for room: of a cache, who runs follows from how long each is by then. */
+    double kv = c->load->spread > 0 ? 0 : c->e->kv_tokens * c->e->n / c->n;
+    if (kv > 0 && in_flight > most_running) {
+        most_running = sm_software_most(c->software, load_groups(&c->e->plan, c->e->decode));
+        e.kv_tokens = kv / e.each;
+    }
     e.room = larger(1, smaller(e.clients, floor(most_running / e.each)));
     simulate(&e, out);
 }
@@ -259,23 +268,21 @@ double load_first_least_s(const sm_serve *s, const sm_plan *plan, double batch, 
 void load_open_first(load_steps *c, double rate, double running, double most_running,
                      event_times *out) {
     enum { FULLER = 4, ROOM = 16 }; /* than on average */
-    events e = {.c = c,
-                .each = 1,
-                .runs = 1,
-                .counted = COUNTED,
-                .room = larger(1, floor(smaller(most_running, FULLER * running + ROOM)))};
-    /* Of a pool that prefills each worker has its share; those that decode let nobody wait. */
+    events e = {.c = c, .runs = 1, .counted = COUNTED, .kv_tokens = PLENTY_KV};
+    /* Of a pool that prefills each worker has its share. */
     double n = c->e->apart ? ceil(c->prefill_n) : c->n;
     double most = c->e->apart ? MOST_ENGINES : larger(1, floor(MOST_FIRST / (2 * running + 1)));
     double engines = smaller(n, smaller(most, MOST_ENGINES));
     e.engines = c->e->apart ? larger(1, floor(c->n * engines / n + 0.5)) : engines;
     e.prefill_engines = c->e->apart ? engines : 1;
-    e.rate = rate * engines / (c->e->apart ? c->prefill_n : c->n);
-    e.first =
-        c->e->apart ? 0.25 * MOST_FIRST : smaller(MOST_FIRST, floor(2 * running * engines) + 1);
-    if (c->e->apart) e.room = PLENTY_RUN;
-    else e.behind = smaller(MOST_FIRST, floor(running * engines));
+    double all = running * e.engines;
+    e.each = larger(1, 2 * all / MOST_FIRST);
+    e.rate = rate * engines / (c->e->apart ? c->prefill_n : c->n) / e.each;
+    e.first = larger(c->e->apart ? 0.25 * MOST_FIRST : 0, floor(2 * all / e.each) + 1);
+    if (!c->e->apart) e.behind = floor(all / e.each);
+    double room = c->e->apart ? PLENTY_RUN : FULLER * running + ROOM;
+    e.room = larger(1, floor(smaller(most_running, room) / e.each));
     /* Of more than they can take the times per token are not asked for. */
-    if (!c->e->apart && rate >= c->load->requests) e.most_token_s = c->load->most_tpot_s;
+    if (rate >= c->load->requests) e.most_token_s = c->load->most_tpot_s;
     simulate(&e, out);
 }

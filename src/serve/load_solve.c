@@ -77,10 +77,12 @@ static sm_load_times closed(load_steps *c, double in_flight, double most_running
     /* Who waits, waits for room, but before pools; of a benchmark that is told whole, its end
      * counts too. */
     bool full = t.running >= most_running && !c->e->apart && !(c->load->rounds >= 1);
+    bool places = full && !(c->e->kv_tokens > 0); /* and not a cache */
     if (first.token_s > 0) t.tpot_s = first.token_s;
     double decoding_s = t.tpot_s * output_of(c);
-    t.request_s = (full ? decoding_s / t.running : first.request_s) / c->n;
-    if (!full) t.running = fmax(1, in_flight * decoding_s / (first.steady_s + decoding_s));
+    double running = in_flight * decoding_s / (first.steady_s + decoding_s);
+    t.request_s = (places ? decoding_s / t.running : first.request_s) / c->n;
+    if (!places) t.running = fmax(1, full ? fmin(running, most_running) : running);
     set_first(&t, &first);
     t.latency_s = t.ttft_s + t.tpot_s * (output_of(c) - 1);
     return t;
@@ -111,7 +113,7 @@ static sm_load_times open(load_steps *c, double most_running) {
         event_times first = {.mean_s = t.ttft_s};
         double taken = fmin(c->load->requests, KEEPS_UP * most);
         load_open_first(c, taken, t.running, most_running, &first);
-        if (!c->e->apart && taken >= c->load->requests && first.token_s > 0) {
+        if (taken >= c->load->requests && first.token_s > 0) {
             t.tpot_s = first.token_s;
             t.tpot_p90_s = first.token_p90_s;
             t.running = fmin(most_running, rate * first.token_s * output); /* less than one, too */

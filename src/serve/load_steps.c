@@ -9,6 +9,10 @@ static double copies_of(double engines, const sm_plan *plan, double requests) {
     return fmin(plan->data, fmax(1, requests / engines));
 }
 
+sm_engines sm_engines_of(sm_serve *serve, const sm_plan *plan, double n) {
+    return (sm_engines){serve, serve, *plan, *plan, n, n, .apart = false};
+}
+
 load_steps load_steps_of(const sm_engines *e, const sm_load *load, double requests) {
     return (load_steps){.e = e,
                         .load = load,
@@ -158,5 +162,8 @@ double load_token_s(load_steps *c, double n) {
 }
 
 double load_service_s(load_steps *c) {
-    return prefill_each_s(c, load_groups(&c->e->prefill_plan, c->e->prefill));
+    const sm_serve *s = c->e->prefill;
+    const sm_plan *plan = &c->e->prefill_plan;
+    double prompts = fmax(1, floor(load_budget(c->software, plan, s) / new_tokens(s)));
+    return prefill_each_s(c, prompts * load_groups(plan, s) * plan->pipeline);
 }

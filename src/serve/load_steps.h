@@ -34,7 +34,7 @@ double load_added_s(load_steps *c, double n, double decode_s, double tokens);
 double load_token_s(load_steps *c, double n);
 double load_alone_s(load_steps *c, double n);
 /* What the prefill of one prompt takes of an engine all of whose groups of chips and stages have
- * prompts. */
+ * as many prompts as a step takes. */
 double load_service_s(load_steps *c);
 /* The times of tokens in a closed loop of so many requests for each engine, of which so many decode
  * at most: simulated, as a benchmark of ten requests of each client. */

@@ -124,8 +124,8 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, const point_loaded 
     const decode_time *decode = p->decode;
     const double batch = p->batch, first_s = p->first_s, late_s = p->late_s;
     const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = s->job.in_flight};
-    const sm_engines one = {
-        .decode = s, .prefill = s, .plan = *plan, .prefill_plan = *plan, .n = 1, .prefill_n = 1};
+    sm_engines one = sm_engines_of(s, plan, 1);
+    one.kv_tokens = p->kv_tokens;
     load_steps c = load_steps_of(&one, &load, batch);
     double output = s->job.output, alone_s = decode->step.expected_s / decode->tokens;
     *out = (point_load){.tpot_s = alone_s,
@@ -150,17 +150,17 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, const point_loaded 
     }
     double slower = larger(1, out->slowest_s / out->tpot_s);
     double request = out->tpot_s * output / batch;
-    bool waits = given > 0 && batch >= p->most_batch;
+    double room = given > 0 ? p->most_batch / c.n : INFINITY;
     out->first.mean_s = c.software->admission_s + first_s;
     out->in_flight = given > 0 ? given : batch + out->first.mean_s / request;
     bool simulated = late_s > 0;
     c.late_s = late_s;
-    if (simulated) load_closed_first(&c, out->in_flight / c.n, waits ? n : INFINITY, &out->first);
+    if (simulated) load_closed_first(&c, out->in_flight / c.n, room, &out->first);
     bool told = simulated && given > 0;
     if (told && out->first.token_s > 0) out->tpot_s = out->first.token_s;
     if (simulated && !(given > 0)) out->in_flight = batch + out->first.steady_s / request;
     out->slowest_s = out->tpot_s * slower;
-    out->request_s = told && !waits ? out->first.request_s / c.n : out->tpot_s * output / batch;
+    out->request_s = told ? out->first.request_s / c.n : out->tpot_s * output / batch;
     if (c.failed && err) *err = c.err;
     return c.failed ? c.err.status : SM_OK;
 }
@@ -203,7 +203,8 @@ static sm_status price_point(sm_serve *s, sm_serve_point *p, double late_s, sm_e
     sm_step_batch prompt = point_prompt(s);
     sm_status status = sm_serve_step(s, &p->plan, &prompt, &prefill, err);
     if (!status) status = point_decode(s, &p->plan, point_group(&p->plan, p->batch), &decode, err);
-    const point_loaded loaded = {p->batch, most, &decode, prefill.expected_s, late_s};
+    const double kv_tokens = p->most_batch >= 2 ? p->most_batch * sm_serve_longest(&s->job) : 0;
+    const point_loaded loaded = {p->batch, most, &decode, prefill.expected_s, late_s, kv_tokens};
     if (!status) status = point_under_load(s, &p->plan, &loaded, &load, err);
     if (!status) fill_times(&s->job, &prefill, &decode, &load, p);
     return status;

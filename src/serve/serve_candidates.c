@@ -249,7 +249,7 @@ static bool ruled_out(search *h, family *f, double batch, double tpot_s) {
 static bool price_load(search *h, const found *p, const decode_time *decode, double first_s,
                        double late_s, point_load *load) {
     sm_error err = {0};
-    const point_loaded loaded = {p->batch, p->batch, decode, first_s, late_s};
+    const point_loaded loaded = {p->batch, p->batch, decode, first_s, late_s, 0};
     sm_status status = point_under_load(h->s, &p->plan, &loaded, load, &err);
     search_note(h, status, &err);
     return status == SM_OK;
@@ -263,10 +263,8 @@ static double token_s(search *h, family *f, double batch, double alone_s) {
     if (h->o->by_lower || h->s->job.alone || h->s->job.speculation.depth != 0) return alone_s;
     for (int seq = 0; seq < 2; seq++) {
         if (!seq_counts(h, f->plan, seq)) continue;
-        sm_engines one = {
-            .decode = h->s, .prefill = h->s, .plan = *f->plan, .n = 1, .prefill_n = 1};
-        one.plan.seq = seq;
-        one.prefill_plan = one.plan;
+        sm_engines one = sm_engines_of(h->s, f->plan, 1);
+        one.plan.seq = one.prefill_plan.seq = seq;
         load_steps c = load_steps_of(&one, &load, batch);
         c.any = h->places;
         c.floor = &h->floor[2 * seq];

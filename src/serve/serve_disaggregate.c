@@ -63,13 +63,8 @@ static sm_status open_worker(const sm_serve_job *job, const sm_calibration *cali
 static sm_status load_fleet(sm_serve *s, double requests_per_s, const sm_serve_search_options *o,
                             sm_fleet *f, sm_error *err) {
     sm_load_times times;
-    const sm_engines one = {.decode = s,
-                            .prefill = s,
-                            .plan = f->point.plan,
-                            .prefill_plan = f->point.plan,
-                            .n = f->replicas,
-                            .prefill_n = f->replicas,
-                            .most_running = f->point.batch};
+    sm_engines one = sm_engines_of(s, &f->point.plan, f->replicas);
+    one.most_running = f->point.batch;
     const sm_load load = {.kind = SM_LOAD_OPEN,
                           .requests = requests_per_s,
                           .most_ttft_s = o ? o->ttft_s : 0,
@@ -212,16 +207,14 @@ typedef struct fleet_search {
 static sm_status try_points(const fleet_search *x, sm_serve **worker, sm_fleet *best,
                             sm_error *err) {
     const sm_serve_job *job = x->job;
-    const sm_calibration *calibration = x->calibration;
     const sm_serve_search_options *o = x->options;
-    const sm_serve_result *answer = x->answer;
     const double requests_per_s = x->requests_per_s;
     sm_status status = SM_OK;
     double usd = job->usd_per_chip_hour, most = o->above;
     sm_serve_point before = {.chips = 0};
     if (usd < 0) usd = sm_chip_usd_per_hour(&job->system->chip);
-    for (size_t i = answer->n; i-- > 0 && !status;) {
-        const sm_serve_point *of = &answer->point[i];
+    for (size_t i = x->answer->n; i-- > 0 && !status;) {
+        const sm_serve_point *of = &x->answer->point[i];
         sm_serve_point own = *of, *p = &own, full;
         bool any = best->replicas > 0, one = requests_per_s <= 0;
         bool held = !one && any && holds(job, best, o);
@@ -232,12 +225,12 @@ static sm_status try_points(const fleet_search *x, sm_serve **worker, sm_fleet *
         double least_chips = requests_per_s * job->output / p->tokens_per_s_per_chip, busiest = 1;
         if (one && any && p->tokens_per_s_per_chip <= most) break;
         if (held && least_chips > slack * best->chips) break;
-        if (has_better(answer, i)) continue;
+        if (has_better(x->answer, i)) continue;
         int chips = p->chips;
         if (p->plan.data > 1 && p->plan.expert == 1)
-            status = one_copy(job, calibration, p, worker, err);
+            status = one_copy(job, x->calibration, p, worker, err);
         if (!status && p->chips >= chips)
-            status = open_worker(job, calibration, p->chips, worker, err);
+            status = open_worker(job, x->calibration, p->chips, worker, err);
         if (p->batch == before.batch && is_same_kind(p, &before)) continue; /* a copy of it */
         before = full = own;
         sm_fleet f = fleet_of(job, p, usd, requests_per_s, busiest);
@@ -409,18 +402,22 @@ static sm_status fail_more(const sm_serve_search_options *o, sm_error *err) {
                    o->above);
 }
 
+static sm_status fail_first(double limit_s, double least_s, sm_error *err) {
+    char limit[32], least[32];
+    sm_format_seconds(limit, sizeof limit, limit_s);
+    sm_format_seconds(least, sizeof least, least_s);
+    return sm_fail(err, SM_NEGATIVE,
+                   "no prefill pool reaches the first token in %s: the least is %s, the cache's "
+                   "transfer included",
+                   limit, least);
+}
+
 static sm_status fail_prefill(const prefills *p, sm_error *err) {
-    char limit[32], best[32];
     if (p->h->o->above > 0) return fail_more(p->h->o, err);
     if (isinf(p->quickest_s))
         return sm_fail(err, SM_NEGATIVE, "no plan prefills a prompt on %s: none fits",
                        p->system->text);
-    sm_format_seconds(limit, sizeof limit, p->h->o->ttft_s);
-    sm_format_seconds(best, sizeof best, p->quickest_s);
-    return sm_fail(err, SM_NEGATIVE,
-                   "no prefill pool reaches the first token in %s: the least is %s, the cache's "
-                   "transfer included",
-                   limit, best);
+    return fail_first(p->h->o->ttft_s, p->quickest_s, err);
 }
 
 static sm_status fill_prefill(prefills *p, sm_disaggregated *out, sm_error *err) {
@@ -515,54 +512,29 @@ typedef struct pools {
     const sm_serve_job *decode, *prefill;
     const sm_calibration *const *constants; /* of the chips that prefill, and of the others */
     const sm_serve_result *decodes_of;      /* workers of any size */
-    const sm_disaggregated *of;
     sm_serve *prefills, *decodes;
-    double limit_s;                   /* to the first token, 0: none */
+    double ttft_s, tpot_s;            /* limits; 0: none */
     double prefill_each, decode_each; /* requests a second of one worker that it may take */
 } pools;
 
-static sm_status load_pools(const pools *p, double prefill_workers, double decode_workers,
-                            double requests_per_s, sm_load_times *times, sm_error *err) {
+static sm_status load_pools(const pools *p, const sm_disaggregated *of, sm_load_times *times,
+                            sm_error *err) {
     const sm_engines engines = {.decode = p->decodes,
                                 .prefill = p->prefills,
-                                .plan = p->of->decode.plan,
-                                .prefill_plan = p->of->prefill.plan,
-                                .n = decode_workers,
-                                .prefill_n = prefill_workers,
+                                .plan = of->decode.plan,
+                                .prefill_plan = of->prefill.plan,
+                                .n = of->decode_workers,
+                                .prefill_n = of->prefill_workers,
                                 .apart = true,
-                                .most_running = p->of->decode.batch};
-    const sm_load load = {.kind = SM_LOAD_OPEN, .requests = requests_per_s};
+                                .most_running = of->decode.batch};
+    const sm_load load = {.kind = SM_LOAD_OPEN,
+                          .requests = of->requests_per_s,
+                          .most_ttft_s = larger(0, p->ttft_s - of->kv_transfer_s),
+                          .most_tpot_s = p->tpot_s};
     sm_status status = sm_serve_load(&engines, &load, false, times, err);
-    times->ttft_s += p->of->kv_transfer_s;
+    times->ttft_s += of->kv_transfer_s;
+    times->ttft_p90_s += of->kv_transfer_s;
     return status;
-}
-
-/* The rate of one prefill worker at which first tokens keep to the limit, their wait included. */
-static sm_status limit_prefill(pools *p, sm_error *err) {
-    enum { HALVINGS = 8 };
-    double low = 0, high = p->prefill_each;
-    sm_load_times times;
-    if (p->limit_s <= 0) return SM_OK;
-    for (int i = 0; i <= HALVINGS; i++) {
-        double rate = i ? 0.5 * (low + high) : high;
-        sm_status status = load_pools(p, 1, rate / p->decode_each, rate, &times, err);
-        if (status) return status;
-        bool keeps = times.ttft_s <= p->limit_s;
-        if (keeps && i == 0) return SM_OK;
-        *(keeps ? &low : &high) = rate;
-    }
-    p->prefill_each = low;
-    return SM_OK;
-}
-
-static sm_status fail_queue(const pools *p, sm_error *err) {
-    char limit[32], least[32];
-    sm_format_seconds(limit, sizeof limit, p->limit_s);
-    sm_format_seconds(least, sizeof least, p->of->prefill.ttft_s[1] + p->of->kv_transfer_s);
-    return sm_fail(err, SM_NEGATIVE,
-                   "no prefill pool reaches the first token in %s: prefill and transfer take %s, "
-                   "and a request is admitted before",
-                   limit, least);
 }
 
 /* The most requests a second of workers on so many chips of each system; shared: of one. */
@@ -580,19 +552,12 @@ static void fill_chips(const pools *p, int prefill_chips, int decode_chips, bool
     }
 }
 
-static sm_status size_pools(pools *p, const sm_pools_asked *asked, double prefill_rate,
-                            sm_disaggregated *out, sm_error *err) {
+/* Whole workers that each take what they may. */
+static void share_out(const pools *p, const sm_pools_asked *asked, sm_disaggregated *out) {
     const sm_system *from = p->prefill->system, *to = p->decode->system;
     const double usd[2] = {p->prefills->usd_per_chip_hour, p->decodes->usd_per_chip_hour};
-    double decode = out->decode.tokens_per_s_per_chip * out->decode.chips / p->decode->output;
-    double prompts = prefill_rate * out->prefill.chips;
-    p->prefill_each = MOST_UTILISATION * prompts;
-    p->decode_each = MOST_UTILISATION * decode;
-    sm_status status = limit_prefill(p, err);
-    if (status) return status;
-    if (!(p->prefill_each > 0)) return fail_queue(p, err);
+    out->requests_per_s = asked->requests_per_s;
     if (asked->requests_per_s > 0) {
-        out->requests_per_s = asked->requests_per_s;
         out->prefill_workers = ceil(out->requests_per_s / p->prefill_each);
         out->decode_workers = ceil(out->requests_per_s / p->decode_each);
     } else {
@@ -606,31 +571,46 @@ static sm_status size_pools(pools *p, const sm_pools_asked *asked, double prefil
     if (asked->prefill_system && usd[1] > 0)
         out->usd_per_million_tokens = out->decode.usd_per_million_tokens *
                                       (1 + out->prefill_per_decode_chips * usd[0] / usd[1]);
-    if (out->chips <= 0) return SM_OK;
+}
+
+/* As many as keep to the limits under requests as they come: where too many decode for their
+ * places or in time, a worker that decodes takes less, else one that prefills. */
+static sm_status size_pools(pools *p, const sm_pools_asked *asked, double prefill_rate,
+                            sm_disaggregated *out, sm_error *err) {
+    static const double LESS = 0.95, LEAST = 0.02;
+    double decode = out->decode.tokens_per_s_per_chip * out->decode.chips / p->decode->output;
+    double prompts = prefill_rate * out->prefill.chips;
+    sm_load_times times;
+    p->prefill_each = MOST_UTILISATION * prompts;
+    p->decode_each = MOST_UTILISATION * decode;
+    while (true) {
+        share_out(p, asked, out);
+        if (out->chips <= 0) return SM_OK;
+        sm_status status = load_pools(p, out, &times, err);
+        if (status) return status;
+        bool bunch = times.running + sqrt(times.running) > out->decode.batch,
+             slow = p->tpot_s > 0 && times.tpot_p90_s > p->tpot_s,
+             late = p->ttft_s > 0 && times.ttft_p90_s > p->ttft_s;
+        if (!slow && !late) break;
+        *(bunch || slow ? &p->decode_each : &p->prefill_each) *= LESS;
+        if (p->decode_each < LEAST * decode || p->prefill_each < LEAST * prompts)
+            return fail_first(p->ttft_s, out->prefill.ttft_s[1] + out->kv_transfer_s, err);
+    }
+    out->ttft_s = times.ttft_s;
+    out->tpot_s = times.tpot_s;
+    out->ttft_p90_s = times.ttft_p90_s;
+    out->tpot_p90_s = times.tpot_p90_s;
+    out->running = times.running;
     out->prefill_busy = out->requests_per_s / (out->prefill_workers * prompts);
     out->decode_busy = out->requests_per_s / (out->decode_workers * decode);
     return SM_OK;
 }
 
 static sm_status open_workers(pools *p, const sm_disaggregated *of, sm_error *err) {
-    p->of = of;
     sm_status status =
         open_worker(p->prefill, p->constants[0], of->prefill.chips, &p->prefills, err);
     if (status) return status;
     return open_worker(p->decode, p->constants[1], of->decode.chips, &p->decodes, err);
-}
-
-/* What their requests take, as they come. */
-static sm_status tell_pools(pools *p, sm_disaggregated *out, sm_error *err) {
-    sm_load_times times = {.ttft_s = 0};
-    sm_status status = open_workers(p, out, err);
-    if (!status)
-        status = load_pools(p, out->prefill_workers, out->decode_workers, out->requests_per_s,
-                            &times, err);
-    out->ttft_s = times.ttft_s;
-    out->tpot_s = times.tpot_s;
-    out->running = times.running;
-    return status;
 }
 
 /* The plan of each pool, and the ratio of their chips. */
@@ -667,18 +647,21 @@ static sm_status pools_of(pools *p, const sm_serve_search_options *own, const sm
  * smaller ones do no more, the pools that serve the most. */
 static sm_status pools_within(pools *p, sm_serve_search_options *own, const sm_pools_asked *asked,
                               sm_disaggregated *out, sm_error *err) {
-    while (true) {
+    int most = (int)larger(out->prefill.chips, out->decode.chips) / 2;
+    own->above = 0; /* they may serve more, and give less by it */
+    for (; most >= 1 && most >= own->chips_least; most /= 2) {
         sm_disaggregated smaller_ones;
         sm_error none = {.status = SM_OK};
-        own->above = 0; /* they may serve more, and give less by it */
-        own->chips_most = (int)larger(out->prefill.chips, out->decode.chips) / 2;
-        if (own->chips_most < 1 || own->chips_most < own->chips_least) return SM_OK;
+        own->chips_most = most;
         sm_status other = pools_of(p, own, asked, &smaller_ones, &none);
         if (other > SM_NEGATIVE && err) *err = none;
         if (other > SM_NEGATIVE) return other;
-        if (other || smaller_ones.requests_per_s < out->requests_per_s) return SM_OK;
+        if (other ? out->chips > 0 : smaller_ones.requests_per_s < out->requests_per_s) break;
+        if (other) continue;
         *out = smaller_ones;
+        most = (int)larger(out->prefill.chips, out->decode.chips);
     }
+    return SM_OK;
 }
 
 sm_status sm_serve_disaggregate(const sm_serve_job *given, const sm_calibration *calibration,
@@ -700,20 +683,18 @@ sm_status sm_serve_disaggregate(const sm_serve_job *given, const sm_calibration 
         constants[0] = asked->prefill_calibration;
     }
     sm_serve_result decodes;
-    const double above = own.above;
     sm_arena *arena = sm_arena_new();
     if (!arena) return sm_fail_memory(err);
     pools p = {.decode = job,
                .prefill = &first,
                .constants = constants,
                .decodes_of = &decodes,
-               .limit_s = own.ttft_s};
+               .ttft_s = own.ttft_s,
+               .tpot_s = own.tpot_s};
     status = find_decodes(job, calibration, &own, arena, &decodes, err);
     if (!status) status = pools_of(&p, &own, asked, out, err);
     if (!status && !asked->prefill_system && !(asked->requests_per_s > 0))
         status = pools_within(&p, &own, asked, out, err);
-    if (!status && out->requests_per_s * job->output > above * out->chips)
-        status = tell_pools(&p, out, err);
     sm_serve_free(p.prefills);
     sm_serve_free(p.decodes);
     sm_arena_free(arena);

@@ -280,8 +280,9 @@ typedef struct point_loaded {
     double batch, most_batch;  /* sequences that decode, of at most so many */
     const decode_time *decode; /* a step, alone */
     double first_s;            /* a prefill of one prompt, alone */
-    double late_s; /* 0: first tokens are not simulated; those that are later on average are no
-                      longer than it takes to see that */
+    double late_s;    /* 0: first tokens are not simulated; those that are later on average are no
+                         longer than it takes to see that */
+    double kv_tokens; /* of the cache, for requests that are in flight */
 } point_loaded;
 /* What the prefills of a load make of a point. */
 sm_status point_under_load(sm_serve *s, const sm_plan *plan, const point_loaded *p, point_load *out,

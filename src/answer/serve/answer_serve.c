@@ -157,12 +157,7 @@ static void check_limits(const sm_serve_asked *q, sm_serving_found *a) {
 
 sm_status sm_serve_in_flight(sm_serve_asked *q, sm_serve *serve, sm_error *err) {
     const sm_plan *plan = &q->search.fixed;
-    sm_engines one = {.decode = serve,
-                      .prefill = serve,
-                      .plan = *plan,
-                      .prefill_plan = *plan,
-                      .n = 1,
-                      .prefill_n = 1};
+    sm_engines one = sm_engines_of(serve, plan, 1.0);
     const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = q->in.concurrency};
     double most = sm_software_most(&q->software, sm_plan_groups(plan, q->in.model));
     sm_load_times times;
@@ -170,6 +165,7 @@ sm_status sm_serve_in_flight(sm_serve_asked *q, sm_serve *serve, sm_error *err) 
     sm_status status = sm_serve_room_of(serve, plan, sm_serve_longest(&q->job),
                                         fmin(q->job.prompt, 8192.0), &room, err);
     one.most_running = fmin(fmax(room.most, 1.0), most);
+    if (room.most >= 2.0) one.kv_tokens = room.most * sm_serve_longest(&q->job);
     if (!status) status = sm_serve_load(&one, &load, false, &times, err);
     if (!status) q->search.batch = times.running;
     return status;
@@ -195,17 +191,19 @@ static sm_status price_one(sm_serve_asked *q, sm_serve **serve, sm_serving_found
     return SM_OK;
 }
 
-/* The cheapest point; without a price that of the most tokens per chip. In place of copies of a
- * model that of the fewest chips that comes within a hundredth: what they gain is a batch between
- * two of one copy. */
+/* The point of the most tokens per chip, where each doubling of the chips has to give a hundredth
+ * more; copies of a model count with the whole sequences that each has. */
 static size_t best_of(const sm_serve_asked *q, const sm_serve_result *found) {
-    const sm_serve_point *p = found->point;
     size_t best = 0;
-    for (size_t i = 1; i < found->n; i++)
-        if (sm_serve_throughput(q, &p[i]) > sm_serve_throughput(q, &p[best])) best = i;
-    const double least = sm_serve_throughput(q, &p[best]) / (1.0 + SM_WORTH_TELLING);
-    for (size_t i = p[best].plan.data > 1 ? found->n : 0; i-- > 0;)
-        if (p[i].chips < p[best].chips && sm_serve_throughput(q, &p[i]) >= least) best = i;
+    double most = 0.0;
+    for (size_t i = 0; i < found->n; i++) {
+        const sm_serve_point *p = &found->point[i];
+        double each = p->batch / p->plan.data,
+               whole = sm_serve_throughput(q, p) * floor(each) / each;
+        double worth = whole / pow(1.0 + SM_WORTH_TELLING, log2(p->chips));
+        if (worth > most) best = i;
+        most = fmax(most, worth);
+    }
     return best;
 }
 
@@ -257,8 +255,12 @@ sm_status sm_serve_find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm
     sm_status status = SM_OK;
     if (!pools || !fleet) return sm_fail_memory(err);
     if (q->in.disaggregated && !a->reason) {
-        a->pools = pools;
-        status = find_pools(q, 0.0, pools, err);
+        sm_error none = {.status = SM_OK};
+        status = find_pools(q, 0.0, pools, &none);
+        if (!status) a->pools = pools;
+        else if (status == SM_NEGATIVE) a->reason = sm_textf(q->report, "%s", none.sentence);
+        else *err = none;
+        if (status == SM_NEGATIVE) status = SM_OK;
     }
     bool of_replica = a->best && !q->one && !q->job.alone && !q->search.by_lower &&
                       !q->in.disaggregated && !q->in.brief;

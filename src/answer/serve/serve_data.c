@@ -125,9 +125,11 @@ void sm_serve_job_data(sm_report *r, const sm_serve_asked *q, const char *comput
            "name|params|active_params|kv_bytes_per_token|max_seq", m->name, params.total,
            params.active, sm_model_kv_bytes_per_token(m, job->dtypes.kv), m->max_seq);
     sm_put(r, sm_put_object(r, r->data, "request"),
-           "prompt|output|context|weights|weights_as_stored|kv|compute", job->prompt, job->output,
+           "prompt|output|context|weights|weights_as_stored|kv|compute|most_ttft_s|most_tpot_s",
+           job->prompt, job->output,
            job->context > 0 ? job->context : job->prompt + job->output / 2, q->dtype_words[0],
-           q->job.as_stored, q->dtype_words[1], compute);
+           q->job.as_stored, q->dtype_words[1], compute, positive(q->search.ttft_s),
+           positive(q->search.tpot_s));
 }
 
 void sm_serve_fleet_data(sm_report *r, sm_data *object, const sm_serve_asked *q,
@@ -193,10 +195,10 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
                p->tokens_per_s_per_chip, positive(p->usd_per_million_tokens));
         sm_put(r, object,
                "prefill_workers|decode_workers|chips|requests_per_s|usd_per_hour|prefill_busy|"
-               "decode_busy|ttft_s|tpot_s|running",
+               "decode_busy|ttft_s|tpot_s|ttft_p90_s|tpot_p90_s|running",
                p->prefill_workers, p->decode_workers, p->chips, p->requests_per_s,
                positive(p->usd_per_hour), p->prefill_busy, p->decode_busy, p->ttft_s, p->tpot_s,
-               p->running);
+               p->ttft_p90_s, p->tpot_p90_s, p->running);
     }
     const char *fleet = a->q->in.requests_per_s > 0.0 ? "fleet" : "at_random";
     if (a->fleet) sm_serve_fleet_data(r, sm_put_object(r, r->data, fleet), a->q, a->fleet);

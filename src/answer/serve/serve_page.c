@@ -311,12 +311,15 @@ static void workers_lines(sm_report *r, const sm_serving_found *a) {
         r,
         "In whole workers %sP%sD: %s that prefill and %s that decode on %s chips%s serve %s "
         "requests a second. The pools are busy %s and %s of the time; first token after %s, the "
-        "wait for a worker and the transfer in it, %s per token, %s sequences in a decode step.",
+        "wait for a worker and the transfer in it, %s per token, for nine requests in ten within "
+        "%s "
+        "and %s; %s sequences in a decode step.",
         sm_show_exact(r, p->prefill_workers), sm_show_exact(r, p->decode_workers),
         sm_show_exact(r, p->prefill_workers), sm_show_exact(r, p->decode_workers),
         sm_show_exact(r, p->chips), usd, sm_show_number(r, p->requests_per_s),
         sm_show_percent(r, p->prefill_busy), sm_show_percent(r, p->decode_busy),
         sm_show_seconds(r, p->ttft_s), sm_show_seconds(r, p->tpot_s),
+        sm_show_seconds(r, p->ttft_p90_s), sm_show_seconds(r, p->tpot_p90_s),
         sm_show_number(r, p->running));
 }
 
@@ -392,10 +395,12 @@ static void fleet_page(sm_report *r, const sm_serving_found *a) {
         sm_report_heading(r, "Fleet for %s requests a second", sm_show_exact(r, asked));
     else sm_report_heading(r, "Requests that come at random");
     if (asked > 0.0) replicas_lines(r, a);
-    sm_report_text(r, "%s takes at most %s requests a second, of which %s %scome.",
+    sm_report_text(r, "%s takes at most %s requests a second, of which %s %scome%s.",
                    asked > 0.0 ? "Each" : sm_textf(r, "A replica of %d", f->point.chips),
                    sm_show_number(r, f->requests_per_s_per_replica),
-                   sm_show_percent(r, f->utilisation), asked > 0.0 ? "" : "may ");
+                   f->utilisation > 0.0 ? sm_show_percent(r, f->utilisation) : "none",
+                   asked > 0.0 ? "" : "may ",
+                   f->utilisation > 0.0 ? "" : ": at no rate do nine in ten keep to the limits");
     if (f->utilisation > 0.0)
         sm_report_text(
             r,
@@ -461,6 +466,13 @@ void sm_serve_job_page(sm_report *r, const sm_serve_asked *q, const char *on, co
                    sm_show_exact(r, job->prompt), sm_show_exact(r, job->output), q->dtype_words[0],
                    job->as_stored ? " as the checkpoint stores them" : "", q->dtype_words[1],
                    compute);
+    const double ttft_s = q->search.ttft_s, tpot_s = q->search.tpot_s;
+    if (ttft_s > 0.0 || tpot_s > 0.0)
+        sm_report_text(
+            r, "At most %s%s%s: on average of a closed loop, for nine requests in ten at a rate.",
+            ttft_s > 0.0 ? sm_textf(r, "%s to the first token", sm_show_seconds(r, ttft_s)) : "",
+            ttft_s > 0.0 && tpot_s > 0.0 ? " and " : "",
+            tpot_s > 0.0 ? sm_textf(r, "%s a token", sm_show_seconds(r, tpot_s)) : "");
     sm_engine_page(r, &q->software);
     sm_engine_limits_page(r, &q->software, &q->in.system->chip, !q->software.budget_given,
                           !q->software.most_given);

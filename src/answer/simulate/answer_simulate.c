@@ -618,13 +618,16 @@ static sm_status make_engine(sm_simulate_asked *q, const sm_plan *plan, const sm
                              sm_serve **serve, sm_engine *engine, sm_error *err) {
     sm_system part;
     sm_serve_job job = q->job;
+    const sm_simulation *o = &q->options;
     job.like = q->serve; /* of pools both have the same programs */
-    if (sm_system_part(job.system, sm_plan_chips(plan), &part)) job.system = &part;
-    double step = q->options.policy == SM_POLICY_CHUNKED ? q->options.chunk_tokens
-                                                         : q->options.prefill_tokens;
+    double step = o->policy == SM_POLICY_CHUNKED ? o->chunk_tokens : o->prefill_tokens;
     sm_engine_use use = {.mean_tokens = q->job.prompt + q->draw.lengths.output,
-                         .prefills = engine == &q->prefill_engine};
-    use.step_tokens = fmax(step / (use.prefills ? 1 : plan->pipeline), q->options.most_batch);
+                         .prefills = engine == &q->prefill_engine,
+                         .to_chips = sm_plan_chips(&q->plan)};
+    double chips = (double)o->prefill_replicas * sm_plan_chips(plan);
+    if (chips + (double)o->replicas * use.to_chips <= job.system->chips) use.within = job.system;
+    use.step_tokens = fmax(step / (use.prefills ? 1 : plan->pipeline), o->most_batch);
+    if (sm_system_part(job.system, sm_plan_chips(plan), &part)) job.system = &part;
     sm_status status = sm_serve_new(&job, serve, err);
     if (status) return status;
     sm_serve_set_calibration(*serve, q->in.calibration);
@@ -661,10 +664,6 @@ static void fill_limits(sm_simulate_asked *q) {
 }
 
 /* Copies of a model are engines of their own. */
-static int with_copies(int replicas, const sm_plan *plan) {
-    return (int)fmin(INT32_MAX, (double)replicas * plan->data);
-}
-
 static sm_status make_engines(sm_simulate_asked *q, sm_error *err) {
     sm_status status =
         sm_question_pad(q->report, &q->plan, &q->job.model, q->job.prompt, &q->padding, err);
@@ -676,8 +675,9 @@ static sm_status make_engines(sm_simulate_asked *q, sm_error *err) {
                              &q->prefill_engine, err);
     q->options.engine = &q->engine;
     q->options.prefill_engine = &q->prefill_engine;
-    q->options.replicas = with_copies(q->options.replicas, &q->plan);
-    q->options.prefill_replicas = with_copies(q->options.prefill_replicas, &q->prefill_plan);
+    sm_simulation *o = &q->options;
+    o->replicas = (int)fmin(INT32_MAX, (double)o->replicas * q->plan.data);
+    o->prefill_replicas = (int)fmin(INT32_MAX, (double)o->prefill_replicas * q->prefill_plan.data);
     return status;
 }
 
