@@ -210,6 +210,7 @@ static const char *family_of(const char *s) {
                                               {"vllm-2023", "vllm-2024"},
                                               {"vllm-2024", "vllm-2024"},
                                               {"vllm-tpu", "tpu"},
+                                              {"sglang-jax", "tpu"},
                                               {"jetstream", "tpu"},
                                               {"pathways-2022", "tpu"},
                                               {"vllm", "vllm-2025"},

@@ -125,6 +125,7 @@ static void book_slices_of_llama_3_70b(void **state) {
         c.job.prompt = 8190;
         c.job.output = 2;
         c.job.dtypes.weights = c.job.dtypes.kv = row[i].dtype;
+        c.job.reserve = 0;
         sm_serve *serve = serve_case_new(&c);
         sm_serve_point p = serve_point(serve, row[i].plan, 32);
         assert_true(p.fits);
