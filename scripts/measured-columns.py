@@ -89,6 +89,7 @@ SERVING = [
     ("tensorrt-llm 0.6", "", "trtllm-0.5"), ("tensorrt-llm 0.1", "", "trtllm-0.17"),
     ("tensorrt-llm 1", "", "trtllm-1"), ("tensorrt-llm ~1", "", "trtllm-1"),
     ("tensorrt-llm", "LLM-Inference-Bench", "trtllm-2024"), ("tensorrt-llm", "", "trtllm-0.17"),
+    ("sglang-jax", "", "sglang-jax"), ("tpu-inference", "", "vllm-tpu"),
     ("vllm-tpu", "", "vllm-tpu"), ("vllm-gaudi", "", "vllm-2025"),
     ("vllm", "LLM-Inference-Bench", "vllm-2024"), ("vllm", "MLPerf", "vllm-2024"),
     ("deepspeed", "", "deepspeed-2024"), ("sambaflow", "", "sambaflow"),
@@ -568,6 +569,9 @@ def serving_columns(row):
         clients = number(row, "concurrency")
         new = min(1.0, max(0.0, 100 - 2 * clients) / (10 * clients))
         out["cached_len"] = round(number(row, "input_len") * (1 - new)) or ""
+    # prompts that come again are cached in whole pages of 16 tokens, but for the last token
+    if "prompts sent again and again" in notes:
+        out["cached_len"] = int((number(row, "input_len") - 1) // 16 * 16)
     return out
 
 

@@ -3,13 +3,17 @@
 #include "sanitized.h"
 #include "scalemodel/io.h"
 #include "search_copy.h"
-#include <sys/resource.h>
+#include <stdio.h>
 
-/* Megabytes that this process had at most. */
+/* Megabytes that this program had at most, as Linux tells it; getrusage counts what its parent had.
+ */
 static double most_mb(void) {
-    struct rusage used;
-    assert_int_equal(getrusage(RUSAGE_SELF, &used), 0);
-    return (double)used.ru_maxrss / 1024;
+    char line[256];
+    double kb = 0;
+    FILE *status = fopen("/proc/self/status", "r");
+    while (status && fgets(line, sizeof line, status)) sscanf(line, "VmHWM: %lf", &kb);
+    if (status) fclose(status);
+    return kb / 1024;
 }
 
 static void search(const char *name, const char *text) {
@@ -36,13 +40,10 @@ static void search(const char *name, const char *text) {
 
 /* Its tables are found by keys and sparse: clearing them would take all of their pages. */
 static void tables_take_what_is_touched_of_them(void **state) {
-#if SANITIZED
-    skip();
-#endif
     (void)state;
     search("gpt-oss-120b", "h100-sxm:2048x8");
     search("llama-3.1-8b", "h100-sxm:16384x8");
-    assert_true(most_mb() < 40);
+    assert_true(SANITIZED || most_mb() < 40);
 }
 
 int main(void) {
