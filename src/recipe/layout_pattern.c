@@ -14,10 +14,9 @@ static char *unrolled(const char *text, bool groups, sm_arena *arena) {
     size_t n = 0;
     if (!out) return NULL;
     for (const char *at = text; *at;) {
-        const char *from = at, *end = at + 1, *inner = at;
+        const char *from = at, *end = at + 1, *inner = at + 1;
         const char *close = groups && *at == '(' ? strchr(at, ')') : NULL;
         if (close) from = at + 1, inner = close, end = close + 1;
-        else inner = at + 1;
         long times = 1;
         char *after;
         if (*end == '*' && (close || !groups)) {
@@ -53,36 +52,36 @@ const char *layout_of_pattern(const char *pattern, sm_arena *arena) {
     return out;
 }
 
-static void put_layers(char *out, long layers) {
-    if (layers == 1) strcat(out, "t");
-    if (layers > 1) sprintf(out + strlen(out), "t*%ld", layers);
+/* Behind what is there (NULL: out of memory), so many layers. */
+static const char *with_layers(const char *out, long layers, sm_arena *arena) {
+    if (!out || layers < 1) return out;
+    return layers == 1 ? sm_arena_printf(arena, "%st", out)
+                       : sm_arena_printf(arena, "%st*%ld", out, layers);
 }
 
 const char *pattern_of_layout(const char *layout, sm_arena *arena) {
-    /* "3*2." is at most "(t*3|)*2" with what stands around it. */
-    char *out = sm_arena_alloc(arena, 4 * strlen(layout) + 16);
-    if (!out) return NULL;
-    strcpy(out, "E");
-    for (const char *at = layout; *at;) {
+    const char *out = "E";
+    for (const char *at = layout; *at && out;) {
         char *end;
         long layers = strtol(at, &end, 10), times = *end == '*' ? strtol(end + 1, &end, 10) : 1;
         bool last = *end == '\0', first = at == layout;
         at = last ? end : end + 1;
         if (first) { /* the embedding stands before it */
-            put_layers(out, layers);
-            if (!last || times > 1) strcat(out, "|");
+            out = with_layers(out, layers, arena);
+            if (out && (!last || times > 1)) out = sm_arena_printf(arena, "%s|", out);
             times--;
         }
         long between = times - last;
-        if (between > 0) {
-            strcat(out, between > 1 ? "(" : "");
-            put_layers(out, layers);
-            strcat(out, "|");
-            if (between > 1) sprintf(out + strlen(out), ")*%ld", between);
+        if (between > 1) {
+            const char *chunk = with_layers("", layers, arena);
+            out = out && chunk ? sm_arena_printf(arena, "%s(%s|)*%ld", out, chunk, between) : NULL;
+        } else if (between > 0) {
+            out = with_layers(out, layers, arena);
+            if (out) out = sm_arena_printf(arena, "%s|", out);
         }
-        if (last && times > 0) put_layers(out, layers);
+        if (last && times > 0) out = with_layers(out, layers, arena);
     }
-    return strcat(out, "L");
+    return out ? sm_arena_printf(arena, "%sL", out) : NULL;
 }
 
 int layout_chunks(const char *layout) {

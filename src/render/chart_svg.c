@@ -389,7 +389,7 @@ static void put_shades(const frame *f, FILE *out) {
                 "fill-opacity=\"%.2f\"/>\n",
                 x, y, wide, TRACK, known ? "#1a5fb4" : svg_pale, known ? 0.08 + 0.84 * dark : 1.0);
         if (wide >= 6.0 * (double)strlen(s->name))
-            svg_text((svg_anchored){x + wide / 2, y + TRACK / 2 + 4, "middle",
+            svg_text((svg_anchored){x + wide / 2, y + TRACK / 2.0 + 4, "middle",
                                     dark > 0.6 ? "#ffffff" : svg_ink, 11},
                      s->name, out);
     }

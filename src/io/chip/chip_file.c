@@ -80,7 +80,7 @@ static sm_status read_level(const json_value *v, const sources *given, sm_tree_l
     const json_value *name = json_get(v, "name");
     if (!status && !name) status = json_fail(v, "a level of the tree needs a \"name\"");
     if (!status) status = json_read_text(name, &level->name);
-    if (!status && !is_name(level->name, MOST_LEVEL_NAME))
+    if (!status && name && !is_name(level->name, MOST_LEVEL_NAME))
         status = json_fail(
             name, "the name of a level has at most %d letters, digits, \".\", \"_\", \"-\"",
             MOST_LEVEL_NAME);
@@ -210,8 +210,9 @@ static sm_status check_relatives(const json_value *v) {
     for (size_t i = 0; i < sm_calibration_count() && n < MOST_NAMES; i++)
         names[n++] = sm_calibration_at(i)->chip;
     assert(n < MOST_NAMES);
-    const char *rest = v && n > 0 ? v->text : "", *word;
-    for (size_t length; (length = sm_next_word(&rest, &word)) > 0;) {
+    if (!v) return SM_OK;
+    const char *rest = v->text, *word;
+    for (size_t length; n > 0 && (length = sm_next_word(&rest, &word)) > 0;) {
         size_t i = 0;
         while (i < n && (strlen(names[i]) != length || strncmp(names[i], word, length) != 0)) i++;
         if (i == n) {
