@@ -3,6 +3,7 @@
 #include "sanitized.h"
 #include "scalemodel/io.h"
 #include "search_copy.h"
+#include <malloc.h>
 #include <stdio.h>
 
 /* Megabytes that this program had at most, as Linux tells it; getrusage counts what its parent had.
@@ -47,6 +48,11 @@ static void tables_take_what_is_touched_of_them(void **state) {
 }
 
 int main(void) {
+#ifdef __GLIBC__ /* whatever the environment of the suite says */
+    mallopt(M_MMAP_THRESHOLD, 128 << 10);
+    mallopt(M_TRIM_THRESHOLD, 128 << 10);
+    mallopt(M_TOP_PAD, 128 << 10);
+#endif
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_take_what_is_touched_of_them),
     };
