@@ -85,15 +85,19 @@ static sm_truth_row row_of(const sm_inference_row *r, const char *chip) {
     return row;
 }
 
-static sm_prediction predict(const sm_inference_row *r, const char *chip) {
+static sm_prediction predict_by(const sm_inference_row *r, const char *chip,
+                                const sm_calibration *by) {
     sm_truth_row row = row_of(r, chip);
     sm_truth_case *c = NULL;
     sm_prediction p;
     sm_error err = {0};
     assert_int_equal(sm_truth_case_new(&row, &c, &err), SM_OK);
-    sm_truth_predict(c, NULL, &p);
+    sm_truth_predict(c, by, &p);
     sm_truth_case_free(c);
     return p;
+}
+static sm_prediction predict(const sm_inference_row *r, const char *chip) {
+    return predict_by(r, chip, NULL);
 }
 
 static double part(const sm_prediction *p, sm_served quantity) {
@@ -343,6 +347,42 @@ static void widened_experts_are_slower(void **state) {
     }
 }
 
+/* Kernels of scans of prompts: those of Triton reach a share of what bytes and products allow, and
+ * a token waits for no scan. */
+static void scans_of_prompts_are_slower(void **state) {
+    sm_inference_row r = llama_70b();
+    memset(&r.model, 0, sizeof r.model);
+    r.model.name = "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16";
+    r.chips = r.tp = 1;
+    r.batch = 1;
+    r.input_len = 8192;
+    r.ttft_s = r.tpot_s = 1;
+    r.engine = "scan_rate=0.9";
+    sm_prediction quick = predict(&r, "h200_sxm");
+    r.engine = "scan_rate=0.45";
+    sm_prediction slow = predict(&r, "h200_sxm");
+    double more = part(&slow, SM_SERVED_TTFT) - part(&quick, SM_SERVED_TTFT);
+    assert_true(more > 1e-3 && more < part(&quick, SM_SERVED_TTFT));
+    assert_true(fabs(part(&slow, SM_SERVED_TPOT) / part(&quick, SM_SERVED_TPOT) - 1) < 1e-12);
+}
+
+/* A constant of each token of a prompt in each of 58 layers of experts, as in training: half of it
+ * going there and half coming back. */
+static void routing_takes_its_time(void **state) {
+    sm_inference_row r = deepseek();
+    r.batch = 1;
+    r.input_len = 4096;
+    r.ttft_s = 1;
+    r.tpot_s = NAN;
+    sm_calibration by = *sm_calibration_for(sm_chip_find("h200", 4), "serving");
+    by.routing_s = 0;
+    sm_prediction plain = predict_by(&r, "h200_sxm", &by);
+    by.routing_s = 1e-6;
+    sm_prediction routed = predict_by(&r, "h200_sxm", &by);
+    double more = part(&routed, SM_SERVED_TTFT) - part(&plain, SM_SERVED_TTFT);
+    assert_true(fabs(more / (58 * 4096 * 1e-6) - 1) < 1e-6);
+}
+
 static void pools_of_their_own_decode_undisturbed(void **state) {
     sm_inference_row r = deepseek();
     r.tpot_s = 1;
@@ -499,6 +539,8 @@ int main(void) {
         cmocka_unit_test(littles_law_holds),
         cmocka_unit_test(rows_state_what_is_cached_and_what_begins_at_once),
         cmocka_unit_test(widened_experts_are_slower),
+        cmocka_unit_test(scans_of_prompts_are_slower),
+        cmocka_unit_test(routing_takes_its_time),
         cmocka_unit_test(pools_of_their_own_decode_undisturbed),
         cmocka_unit_test(speculation_shortens_tokens),
         cmocka_unit_test(says_what_is_missing),

@@ -44,6 +44,8 @@ SM_DECLARATIONS_BEGIN
       "what the matmuls of experts take over dense ones as large: grouped "                        \
       "kernels, padding, the fullest chip")                                                        \
     X(widening_rate, 1, 0.05, 1, "what products of experts reach whose weights are widened to 16") \
+    X(scan_rate, 0.45, 0.05, 1,                                                                    \
+      "what scans of prompts reach of what their products and bytes allow")                        \
     X(drafted_tokens, 3, 1, 64, "of a step of multi-token prediction")                             \
     X(accepted, 0.68, 0, 1, "probability of each drafted token")
 /* What an engine takes where its launch does not say it: on chips whose driver reports so much

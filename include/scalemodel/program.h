@@ -148,6 +148,7 @@ typedef struct sm_op {
     double passes[2];         /* vector ops of several kernels: traffic of the output in units of
                                  the array, forward and backward; 0: one pass */
     double matrix_flops;      /* a kernel, of one sequence */
+    double passed_bytes;      /* a scan in chunks, of one sequence: between its kernels */
     double keys;              /* attention: keys a query meets on average under the mask */
     double window, chunk;     /* attention: the reach of its mask, 0: none */
     double query_size, value_size; /* attention: elements of a query, of a value */
@@ -408,6 +409,7 @@ typedef struct sm_work {
     /* Attention: elements of a value; k is that of a query and of a key. */
     double value_size;
     sm_size vector_flops; /* a kernel: beside its matrix FLOPs */
+    bool passes;          /* a scan in chunks: several kernels */
     sm_size routed;       /* dispatch and combine: tokens that pass to experts or back */
 } sm_work;
 

@@ -51,22 +51,17 @@ static void time_algorithm(const sm_algorithm *a, const protocol *p, double slow
         c->collective_s * (p->start + a->start) + p->wait * waits + p->fill * a->fill_s;
 }
 
-/* Busy are the links as long as the bytes take. */
-static void time_measured(const sm_algorithm *a, const sm_collective_line *measured,
-                          const sm_system *system, const sm_calibration *c, sm_timing *timing) {
-    double ideal = a->line.s_per_byte / sm_network_efficiency(system, c, a->level);
-    *timing = (sm_timing){.line = measured->line,
-                          .excess = ideal > 0.0 ? measured->line.s_per_byte / ideal : 1.0,
-                          .protocol = "measured"};
-}
-
 int sm_algorithm_timings(const sm_algorithm *a, const sm_system *system, const sm_calibration *c,
                          sm_timing timing[SM_MAX_TIMINGS]) {
     static const protocol plain = {"", 1.0, 1.0, 1.0, 0.0};
     if (a->book || a->peer_kernel) return 0;
     const sm_collective_line *measured = sm_calibration_line(c, a->op, a->members);
     if (measured) {
-        time_measured(a, measured, system, c, &timing[0]);
+        /* busy are the links as long as the bytes take */
+        double ideal = a->line.s_per_byte / sm_network_efficiency(system, c, a->level);
+        *timing = (sm_timing){.line = measured->line,
+                              .excess = ideal > 0.0 ? measured->line.s_per_byte / ideal : 1.0,
+                              .protocol = "measured"};
         return 1;
     }
     double slowest = slowest_s_per_byte(a, system, c);

@@ -47,26 +47,21 @@ void parse_words(parser *p, const tree_word ***end, int *n) {
     }
 }
 
-static bool at_count(const parser *p) {
-    return p->now.kind != TOKEN_OF('=') && p->now.kind != TOKEN_OF(':') &&
-           p->now.kind != TOKEN_BREAK && !parser_at_section(p);
-}
-
 /* all FAMILY, all FAMILY in OBJECT, all in OBJECT */
-static void parse_all(parser *p, tree_piece *piece) {
-    if (p->now.kind != TOKEN_IN) piece->name = parser_name_leaf(p, true, "a family, or in")->name;
-    if (parser_accept(p, TOKEN_IN)) piece->text = parser_name_leaf(p, false, "a field");
-}
-
 static void parse_piece(parser *p, family_ends *ends, tree_piece_kind kind) {
     tree_piece piece = {.kind = kind, .span = p->now.span, .source = p->source};
     bool made = kind == TREE_PIECE || kind == TREE_LAYERS;
-    if (kind == TREE_ALL) parse_all(p, &piece);
-    else piece.name = parser_name_leaf(p, false, "a name")->name;
+    if (kind != TREE_ALL) piece.name = parser_name_leaf(p, false, "a name")->name;
+    else if (p->now.kind != TOKEN_IN)
+        piece.name = parser_name_leaf(p, true, "a family, or in")->name;
+    if (kind == TREE_ALL && parser_accept(p, TOKEN_IN))
+        piece.text = parser_name_leaf(p, false, "a field");
     parser_count(p, &ends->pieces, "pieces", piece.span);
     tree_piece *entry = parser_alloc(p, sizeof *entry);
     if (!entry) return;
-    if (kind == TREE_LAYERS && at_count(p)) piece.count = parse_value(p);
+    if (kind == TREE_LAYERS && p->now.kind != TOKEN_OF('=') && p->now.kind != TOKEN_OF(':') &&
+        p->now.kind != TOKEN_BREAK && !parser_at_section(p))
+        piece.count = parse_value(p);
     if (made && parser_accept(p, TOKEN_OF('='))) piece.text = parse_value(p);
     *entry = piece;
     *ends->piece = entry;

@@ -152,6 +152,10 @@ static int reads(builder *x, sm_op *op, const sm_mention *m) {
 
 static double elements_of(const builder *x, int tensor) { return x->b->tensor[tensor].elements; }
 
+static double bytes_of(const builder *x, int tensor) {
+    return elements_of(x, tensor) * x->b->tensor[tensor].bytes_per_element;
+}
+
 static sm_op *vector(builder *x, const sm_text_line *line, sm_function function) {
     sm_op *op = new_op(x, line->name, SM_OP_VECTOR, function);
     /* What a line reads, with what its backward pass reads. */
@@ -567,7 +571,9 @@ static void expression(builder *x, const sm_text_line *line) {
     vector(x, line, function)->scales = program_scales_first(line);
 }
 
-/* ---- kernels: one op, whose inner arrays never reach memory ---- */
+/* ---- kernels: one op, whose inner arrays never reach memory; but a scan in chunks is several
+ * (state-spaces/mamba, flash-linear-attention), which pass the state before each chunk on and read
+ * the inputs anew ---- */
 
 static void kernel(builder *x, const sm_text_kernel *k) {
     sm_op *op = new_op(x, k->name, SM_OP_KERNEL, SM_FUNCTION_OTHER);
@@ -581,7 +587,11 @@ static void kernel(builder *x, const sm_text_kernel *k) {
         flops += line->flops * x->l->array[line->result[0].array].elements;
         if (x->l->array[line->result[0].array].role == SM_TEXT_STATE)
             op->state = tensor_of(x, line->result[0].array);
+        if (line->op == SM_OPERATOR_STATE && x->l->array[k->operand[0]].dim[1] != line->along)
+            op->passed_bytes += 2 * bytes_of(x, op->state);
     }
+    for (int i = 0; i < op->inputs && op->passed_bytes > 0; i++)
+        op->passed_bytes += bytes_of(x, op->in[i]);
     if (op->state >= 0) makes_tensor(x, op, op->state);
     op->reads = (uint16_t)((1u << op->inputs) - 1);
     op->flops_per_element = flops / elements_of(x, op->out);

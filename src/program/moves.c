@@ -326,14 +326,6 @@ static bool gathers_new_and_past(const job *j, int tensor, const sm_step *step) 
            (step->axes & SM_BIT(SM_AXIS_CONTEXT)) && step->axes != SM_BIT(SM_AXIS_CONTEXT);
 }
 
-/* The softmax of scores that are shared out: chips agree on the largest first, then add up the
- * exponentials, and the target's score, which one of them has: one fp32 a token each (Megatron-LM's
- * vocabulary-parallel cross-entropy; XLA does the same). The runtime's sums are in double and need
- * no largest. */
-static bool agrees_first(const job *j, const sm_op *op, const sm_step *step) {
-    return op->function == SM_FUNCTION_LOSS && step->op == SM_ALL_REDUCE && !j->b->rules.width;
-}
-
 void part_emit(job *j, const sm_op *op, traveller what, const sm_lowering *low, sm_phase phase) {
     bool operand = what.array >= 0, arrives = false;
     const sm_tensor *t = &j->b->tensor[what.tensor];
@@ -369,7 +361,12 @@ void part_emit(job *j, const sm_op *op, traveller what, const sm_lowering *low, 
             before = (sm_axes)(before & ~past.axes);
         }
         emit(j, op, &what, &rest, before, phase, repeated);
-        for (int more = 0; more < 2 && agrees_first(j, op, s); more++)
+        /* The softmax of scores that are shared out: chips agree on the largest first, then add up
+         * the exponentials, and the target's score, which one of them has: one fp32 a token each
+         * (Megatron-LM's vocabulary-parallel cross-entropy; XLA does the same). The runtime's sums
+         * are in double and need no largest. */
+        bool agrees = op->function == SM_FUNCTION_LOSS && s->op == SM_ALL_REDUCE;
+        for (int more = 0; more < 2 && agrees && !j->b->rules.width; more++)
             emit(j, op, &what, &rest, before, phase, repeated);
     }
     if (operand && !what.gradient && phase != SM_PHASE_FORWARD && !arrives)

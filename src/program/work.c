@@ -11,8 +11,9 @@ _Static_assert((int)SM_MAX_OPS <= (int)SM_MAX_BITS, "a set has a bit for each op
 _Static_assert(4 * SM_MAX_OPS <= SM_MAX_WORK,
                "an op works forward and on two gradients at most, or forward and on one, with "
                "weights unpacked for each");
-_Static_assert(SM_MAX_WORK_TERMS >= SM_MAX_INPUTS + 3,
-               "inputs, the result, and rows it is made of; or the state, in and out");
+_Static_assert(
+    SM_MAX_WORK_TERMS >= SM_MAX_INPUTS + 3,
+    "inputs, the result, and rows it is made of; or the state, and what kernels pass on");
 
 static const double UNPACKED_BYTES = 2;
 
@@ -146,6 +147,10 @@ void part_kernel_work(job *j, const sm_op *op, const int *at, sm_phase phase) {
     w->flops = w->vector_flops = part_product(j->b, dims, at);
     w->flops.base = op->matrix_flops * times;
     w->vector_flops.base = op->flops_per_element * j->b->tensor[op->out].elements * times;
+    w->passes = op->passed_bytes > 0;
+    sm_size passed = w->flops;
+    passed.base = op->passed_bytes * times;
+    if (w->passes) add_bytes(w, passed, SM_ROLE_ACTIVATION);
 }
 
 /* What a vector op reads; *left: of the output's elements, those that are not in place already. */

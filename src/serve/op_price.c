@@ -98,6 +98,9 @@ static void add_bytes(const step *x, int index, const sm_work *w, const sm_progr
     }
 }
 
+/* Of what a token of a layer of experts takes beside what moves, dispatch and combine each. */
+#define ROUTED 0.5
+
 /* Adds one kernel to the price of an op; returns its seconds. */
 static double add_kernel(const step *x, const sm_work *w, sm_dtype dtype, const sm_work_sizes *at,
                          op_price *p) {
@@ -106,8 +109,11 @@ static double add_kernel(const step *x, const sm_work *w, sm_dtype dtype, const 
     sm_work_sizes slow = *at;
     slow.bytes += at->converting;
     sm_op_cost c = sm_work_cost(&s->system.chip, &s->kernel, w, dtype, &slow);
-    p->expected += c.expected_s;
-    p->upper += c.upper_s;
+    double more = s->kernel.routing_s * ROUTED * sm_size_at(&w->routed, &x->d, &x->routed);
+    if (w->passes)
+        more = (c.expected_s - s->kernel.launch_s) * (1 / s->job.software->scan_rate - 1);
+    p->expected += c.expected_s + more;
+    p->upper += c.upper_s + more;
     p->memory_bound = c.memory_s > c.math_s || vector;
     p->flops += vector ? 0 : at->flops;
     p->bytes += at->bytes;
@@ -160,6 +166,16 @@ static void read_for_each_row(const sm_serve *s, sm_work_sizes *at) {
     at->product.n *= rows / tile;
 }
 
+/* What a product in 8 or 4 bits is the first to read: in 16 bits, and written narrower. */
+static double quantising_s(const step *x, const sm_work *w, const sm_program_extent *n) {
+    const sm_serve *s = x->s;
+    double width = sm_dtype_bytes(s->job.dtypes.compute), elements = 0;
+    for (int i = 0; i < 2 && w->casts && width < 2; i++)
+        if (w->role[i] != SM_ROLE_WEIGHT) elements += sm_size_at(&w->bytes[i], &x->d, n) / 2;
+    return elements * (2 + width) /
+           (s->system.chip.memory_bytes_per_s.value * s->kernel.memory_efficiency);
+}
+
 /* Matmuls of one input over the tokens of the step. */
 static op_price matmul(const step *x, int index, const fused *f) {
     const sm_work *w = &x->v->piece[index].part.work[f->first];
@@ -180,8 +196,9 @@ static op_price matmul(const step *x, int index, const fused *f) {
     if (x->s->job.query_by_query) read_for_each_row(x->s, &at);
     add_kernel(x, w, w->linear ? x->s->job.dtypes.compute : SM_BF16, &at, &p);
     const double k = w->linear && index != head_piece(x->s) ? at.product.k : 0;
-    p.expected += k * x->s->kernel.block_scale_s;
-    p.upper += k * x->s->kernel.block_scale_s;
+    const double more = k * x->s->kernel.block_scale_s + (k > 0 ? quantising_s(x, w, n) : 0);
+    p.expected += more;
+    p.upper += more;
     return p;
 }
 

@@ -10,13 +10,6 @@ static const sm_work *work_at(const step *x, step_part of, int index, const fuse
     return &v->piece[index].part.work[f->first];
 }
 
-static void add_attention(const step *x, int index, const step_op *op, double passes,
-                          step_least *out) {
-    if (out->attends < MAX_LEAST)
-        out->attend[out->attends++] =
-            (struct least_attend){index, op->f, op->of, passes, piece_passes(x, index, false)};
-}
-
 static least_tokens tokens_of(const step *x, int index, step_part of, const op_floor *op) {
     if (op->mean > 0) return LEAST_ROUTED;
     if (of != STEP_WHOLE) return of == STEP_PROMPTS ? LEAST_PROMPTS : LEAST_DECODING;
@@ -31,7 +24,9 @@ static void add_ops(const step *x, int index, double passes, step_least *out) {
         if (is_encoding(op[i].f)) continue; /* begins once, if at all */
         const sm_work *w = work_at(x, op[i].of, index, op[i].f);
         if (w->kind == SM_OP_ATTENTION) {
-            add_attention(x, index, &op[i], passes, out);
+            if (out->attends < MAX_LEAST)
+                out->attend[out->attends++] = (struct least_attend){
+                    index, op[i].f, op[i].of, passes, piece_passes(x, index, false)};
             continue;
         }
         op_least(x, index, w, op[i].f, &floor);

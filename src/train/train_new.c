@@ -39,13 +39,6 @@ static void add_eager(piece_set *s, eager_kind kind, const sm_tensor *t) {
         s->eager_array[s->eager - 1] = (eager_array){kind, times_elements(t, 1)};
 }
 
-/* As it is kept. */
-static void add_operand(piece_set *s, const sm_tensor *t, const sm_size *kept) {
-    int before = s->eager;
-    add_eager(s, OPERAND, t);
-    if (before < MAX_EAGER) s->eager_array[before].elements.mask = kept->mask;
-}
-
 sm_status set_check(const piece_set *s, sm_error *err) {
     if (s->kept > MAX_KEPT)
         return sm_fail_limit(err, "shardings of the arrays a layer keeps", s->kept, MAX_KEPT);
@@ -163,8 +156,11 @@ static sm_status fill_set(const piece *p, sm_bits set, sm_regather regather, pie
     for (int i = 0; i < n; i++) {
         const sm_tensor *t = &p->part.program.tensor[kept[i].tensor];
         if (is_weighted(&p->part.program, kept[i].tensor)) add_eager(s, WEIGHTED, t);
-        else if (t->bytes_per_element == 2 && only_matmuls(&p->part.program, s, kept[i].tensor))
-            add_operand(s, t, &kept[i].bytes);
+        else if (t->bytes_per_element == 2 && only_matmuls(&p->part.program, s, kept[i].tensor)) {
+            int before = s->eager;
+            add_eager(s, OPERAND, t);
+            if (before < MAX_EAGER) s->eager_array[before].elements.mask = kept[i].bytes.mask;
+        }
     }
     return set_check(s, err);
 }

@@ -35,14 +35,6 @@ static void fact_row(const side_by_side *s, const char *label, const char *unit,
     sm_page_cells(r, s->table, cells);
 }
 
-static void peak_rows(const side_by_side *s) {
-    double value[SM_MAX_CHIPS_COMPARED];
-    for (int d = 0; d < SM_DTYPE_COUNT; d++) {
-        for (int i = 0; i < s->n; i++) value[i] = s->chip[i].flops_per_s[d].value;
-        fact_row(s, sm_textf(s->report, "%s peak, dense", sm_dtype_names[d]), "FLOP/s", value);
-    }
-}
-
 /* Of the memory or link of this name; NULL where the chip has none. */
 static const sm_fact *rate_of(const sm_chip *chip, const char *feed) {
     sm_feed feeds[SM_MAX_FEEDS];
@@ -98,7 +90,10 @@ sm_status sm_chip_compare(const sm_chip_question *q, sm_report *r, sm_error *err
     s.table = sm_page_table(r, NULL, heads);
     s.rows = sm_put_array(r, r->data, "rows");
     r->records = s.rows;
-    peak_rows(&s);
+    for (int d = 0; d < SM_DTYPE_COUNT; d++) {
+        for (int i = 0; i < s.n; i++) value[i] = s.chip[i].flops_per_s[d].value;
+        fact_row(&s, sm_textf(r, "%s peak, dense", sm_dtype_names[d]), "FLOP/s", value);
+    }
     for (const sm_fact_row *row = sm_fact_rows; row->key; row++) {
         for (int i = 0; i < s.n; i++) value[i] = sm_fact_of(&s.chip[i], row)->value;
         fact_row(&s, row->label, row->unit, value);

@@ -58,13 +58,6 @@ void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences, 
 
 /* ---- the best plan ---- */
 
-static void mesh_rows(sm_report *r, const sm_plan_detail *detail) {
-    if (detail->axes == 0) return;
-    sm_table *table = sm_page_table(r, NULL, "<axis|>{=}chips|<on");
-    for (int i = 0; i < detail->axes; i++)
-        sm_page_row(r, table, detail->axis[i].name, detail->axis[i].size, detail->axis[i].on);
-}
-
 static const char *whose_price(const sm_train_asked *q) {
     const char *source = q->system->chip.price[0].source;
     if (q->in.usd_per_chip_hour) return " as given";
@@ -346,7 +339,10 @@ void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
         sm_padding_note(r, best->plan, q->in.model, plans->model, plans->padding);
     sm_copies_note(r, best->plan, plans->model);
     sm_units_note(r, &q->system->chip, best->plan->dtype);
-    mesh_rows(r, &best->detail);
+    const sm_plan_detail *detail = &best->detail;
+    sm_table *mesh = detail->axes ? sm_page_table(r, NULL, "<axis|>{=}chips|<on") : NULL;
+    for (int i = 0; i < detail->axes; i++)
+        sm_page_row(r, mesh, detail->axis[i].name, detail->axis[i].size, detail->axis[i].on);
     time_rows(r, plans, price);
     const sm_breakdown *b = &price->breakdown;
     double whole = price->expected_s;

@@ -252,20 +252,16 @@ static bool is_looked_at(const serve_engine *e, const sm_scheduled *s, const ser
            from < s->first + s->tokens;
 }
 
-/* Who takes a seat, again or for the first time, has seen nothing there. */
-static void take_seat(serve_engine *e, const sm_scheduled *s, serve_request *q) {
-    uint64_t *seated = &e->seated[(size_t)s->replica * e->seats + (size_t)s->seat];
-    if (*seated != s->number + 1) q->seen = 0;
-    *seated = s->number + 1;
-}
-
 static void measure_step(serve_engine *e, const sm_scheduled_step *s) {
     size_t rows = 1, scored = 1, table = 1, looks = 0;
     memset(e->filled, 0, 3 * e->groups * sizeof *e->filled);
     for (size_t i = 0; i < s->n; i++) {
         const sm_scheduled *one = &s->sequence[i];
         serve_request *q = e->running[find(e, one->number)];
-        take_seat(e, one, q);
+        /* who takes a seat, again or for the first time, has seen nothing there */
+        uint64_t *seated = &e->seated[(size_t)one->replica * e->seats + (size_t)one->seat];
+        if (*seated != one->number + 1) q->seen = 0;
+        *seated = one->number + 1;
         rows = larger(rows, e->filled[one->replica] += one->tokens);
         scored = larger(scored, e->wanted[one->replica] += one->gives);
         table = larger(table, one->pages);
