@@ -98,9 +98,7 @@ static void add_bytes(const step *x, int index, const sm_work *w, const sm_progr
     }
 }
 
-/* Of what a token of a layer of experts takes beside what moves, dispatch and combine each. */
-#define ROUTED 0.5
-
+#define ROUTED 0.5 /* of a token's routing: dispatch and combine each */
 /* Adds one kernel to the price of an op; returns its seconds. */
 static double add_kernel(const step *x, const sm_work *w, sm_dtype dtype, const sm_work_sizes *at,
                          op_price *p) {

@@ -80,6 +80,11 @@ static bool join_branches(spmd *s, int c, int at) {
     return true;
 }
 
+static bool is_branching(const sm_instruction *it) {
+    return it->opcode == SM_OPCODE_CONDITIONAL && it->shape->parts > 0 &&
+           it->operands == it->calls + 1;
+}
+
 static bool is_called(const sm_instruction *it, const char *target) {
     return it->opcode == SM_OPCODE_CUSTOM_CALL && !strcmp(it->target, target);
 }
@@ -116,8 +121,7 @@ static bool find_of_computation(spmd *s, int c) {
         }
         bool loop = it->opcode == SM_OPCODE_WHILE && it->calls == 2 && it->operands == 1;
         if (loop && !join_loop(s, c, i)) return false;
-        bool branches = it->opcode == SM_OPCODE_CONDITIONAL && it->shape->parts > 0;
-        if (branches && it->operands == it->calls + 1 && !join_branches(s, c, i)) return false;
+        if (is_branching(it) && !join_branches(s, c, i)) return false;
     }
     return true;
 }
