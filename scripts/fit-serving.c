@@ -34,13 +34,13 @@ static const parameter parameters[PARAMETERS] = {
     [SM_CONSTANT_attention_efficiency_backward] = {.1, .9, {0}},
     [SM_CONSTANT_memory_efficiency] = {.3, .99, {0.8, 0.6, 0.6, 0.6, 1.2}},
     /* Of collectives in a node software has little to say: kernels were timed by themselves. */
-    [SM_CONSTANT_network_efficiency_inner] = {.05, 1, {0.8, 0.4, 0.2, 0.2, 0.4}},
+    [SM_CONSTANT_network_efficiency_inner] = {.05, 1, {0.3, 0.2, 0.2, 0.2, 0.4}},
     [SM_CONSTANT_network_efficiency_outer] = {.05, 1, {0.8, 0.6, 0.6, 0.6, 1.2}},
     [SM_CONSTANT_launch_s] = {2e-7, 4e-5, {1.4, 0.6, 1, 1, 1.8}},
     [SM_CONSTANT_collective_s] = {1e-6, 1e-4, {1.2, 0.4, 0.2, 0.2, 0.4}},
     [SM_CONSTANT_overlap] = {.3, .97, {1, 0.4, 0.6, 0.6, 0}},
     [SM_CONSTANT_step_overhead_s] = {5e-5, .05, {1.4, 0.6, 1.4, 1.4, 0.8}},
-    [SM_CONSTANT_routing_s] = {0, 3e-6, {0}},
+    [SM_CONSTANT_routing_s] = {1e-10, 3e-6, {1.4, 0.4, 0.6, 1, 1.4}},
     [SM_CONSTANT_block_scale_s] = {1e-11, 1e-7, {1.4, 1.4, .6, 1, 1.4}},
     [COMPUTE] = {0, 0, {0.4, 0.4, 0.4, 0.4, 0.9}},
     [HOST] = {1e-7, 1e-3, {1, 0, 1.4, 1.4, 0}},
@@ -121,7 +121,7 @@ static bool has_experts(const bench *b) { return b->row->of.inference.model.expe
 static bool shows(const bench *b, int j) {
     const sm_inference_row *r = &b->row->of.inference;
     bool waits = !(r->batch > 0) && (r->concurrency > 0 || r->request_rate_per_s > 0);
-    if (j == EXPERTS) return has_experts(b);
+    if (j == EXPERTS || j == SM_CONSTANT_routing_s) return has_experts(b);
     if (j == SM_CONSTANT_network_efficiency_inner || j == SM_CONSTANT_network_efficiency_outer ||
         j == SM_CONSTANT_collective_s || j == SM_CONSTANT_overlap)
         return r->chips != 1;
@@ -230,6 +230,7 @@ static int cell_of(const sm_chip *chip, const char *software) {
     start.step_overhead_s = 1e-3;
     start.launch_s = 1e-6;
     start.block_scale_s = 1e-10;
+    start.routing_s = 2e-8;
     int at = cell_index(&f.h, chip, software, family_of(software), &start, &is_new);
     double *base = f.h.cell[at].base;
     if (!is_new) return at;
