@@ -196,7 +196,7 @@ static void the_batch_of_the_limit_is_there(void **state) {
     static const struct {
         const char *model, *on;
         double tpot_s, from, to, step;
-    } jobs[] = {{"llama-3.1-70b", "h100-sxm:2x8", 0.042, 48, 128, 3},
+    } jobs[] = {{"llama-3.1-70b", "h100-sxm:2x8", 0.044, 48, 128, 3},
                 {"qwen3-32b", "h100-sxm:3x8", 0.020, 40, 100, 7}};
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
         serve_case c;
@@ -516,11 +516,11 @@ static void pools_match_their_rates(void **state) {
     serve_case_fill(&c, "llama-3-70b", "h100-sxm:16");
     c.job.prompt = 4096;
     c.job.usd_per_chip_hour = 2;
-    o.ttft_s = 1.2;
+    o.ttft_s = 1.5;
     o.tpot_s = 0.05;
     o.chips_most = 8;
     assert_int_equal(sm_serve_disaggregate(&c.job, NULL, &o, NULL, &d, &err), SM_OK);
-    assert_true(d.prefill.ttft_s[1] + d.kv_transfer_s <= 1.2 && d.decode.tpot_s[1] <= 0.05);
+    assert_true(d.prefill.ttft_s[1] + d.kv_transfer_s <= 1.5 && d.decode.tpot_s[1] <= 0.05);
     close_to(d.kv_bytes, 4096 * 327680.0, 1e-12);
     double prompts = d.prefill_batch / d.prefill.ttft_s[1] / d.prefill.chips;
     double requests = d.decode.tokens_per_s_per_chip / c.job.output;
@@ -534,7 +534,7 @@ static void pools_match_their_rates(void **state) {
     double x = d.prefill_workers, y = d.decode_workers, prompts_x = prompts * d.prefill.chips,
            requests_y = requests * d.decode.chips;
     close_to(d.chips, x * d.prefill.chips + y * d.decode.chips, 0);
-    assert_true(x >= 1 && y >= 1 && d.chips <= 16 && d.ttft_s <= 1.2 && d.tpot_s <= 0.05);
+    assert_true(x >= 1 && y >= 1 && d.chips <= 16 && d.ttft_s <= 1.5 && d.tpot_s <= 0.05);
     close_to(d.prefill_busy, d.requests_per_s / (x * prompts_x), 1e-9);
     close_to(d.decode_busy, d.requests_per_s / (y * requests_y), 1e-9);
     assert_true(d.prefill_busy <= 0.8 + 1e-9 && d.decode_busy <= 0.8 + 1e-9);
