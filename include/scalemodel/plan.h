@@ -180,8 +180,8 @@ size_t sm_plan_key_print(const sm_plan *plan, sm_plan_key key, int torus_dims, c
 int sm_plan_key_of_nickname(const char *name, size_t length);
 
 /* ---- plans as text ---- */
-/* Chunks of the pipeline that a plan's layout gives; 0: it has none. */
-int sm_plan_layout_chunks(const sm_plan *plan);
+/* Chunks of the pipeline that the layout of a plan gives; 0: it is empty. */
+int sm_plan_layout_chunks(const char *layout);
 /* The layers of each of so many chunks: as its layout has them, if it is of so many; else equal
  * shares of `layers`, and what is left over goes to the middle: the first chunk also holds the
  * embedding, the last one the head (LLaMA-3 405B took one layer off both, arXiv 2407.21783 section

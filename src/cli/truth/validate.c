@@ -1,5 +1,6 @@
 /* validate: measured rows against what is predicted for them. */
 #include "program.h"
+#include "named.h"
 #include "scalemodel/io.h"
 #include <dirent.h>
 #include <errno.h>
@@ -38,15 +39,10 @@ static const char *own_folder(sm_arena *arena) {
     return is_folder("data/truth") ? "data/truth" : NULL;
 }
 
-static bool ends_in(const char *name, const char *end) {
-    size_t n = strlen(name), m = strlen(end);
-    return n > m && strcmp(name + n - m, end) == 0;
-}
-
 static sm_status list_folder(DIR *open_folder, const char *folder, sm_arena *arena,
                              const char **files, size_t *n, sm_error *err) {
     for (struct dirent *entry; (entry = readdir(open_folder));) {
-        if (!ends_in(entry->d_name, ".csv") && !ends_in(entry->d_name, ".jsonl")) continue;
+        if (!ends_with(entry->d_name, ".csv") && !ends_with(entry->d_name, ".jsonl")) continue;
         if (*n == MOST_FILES)
             return sm_fail(err, SM_USAGE, "%s holds more than %d files of measurements", folder,
                            MOST_FILES);
