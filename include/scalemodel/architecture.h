@@ -2,8 +2,7 @@
  * its layers, and the lines of each kind: texts inlined, options decided, dimensions with sizes.
  * Parameters, FLOPs, caches, shardings and prices all come from these lines. What texts and
  * families mean: docs/notation.md, "Texts". */
-#ifndef SCALEMODEL_ARCHITECTURE_H
-#define SCALEMODEL_ARCHITECTURE_H
+#pragma once
 #include "scalemodel/notation.h"
 
 SM_DECLARATIONS_BEGIN
@@ -310,4 +309,3 @@ typedef struct sm_program_style {
 sm_status sm_architecture_format(const sm_architecture *a, const sm_program_style *style,
                                  sm_arena *arena, const char **out, sm_error *err);
 SM_DECLARATIONS_END
-#endif

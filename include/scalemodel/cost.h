@@ -1,7 +1,6 @@
 /* cost: what an operation costs on a chip and what a collective costs on a system. Pure functions,
  * no allocation. */
-#ifndef SCALEMODEL_COST_H
-#define SCALEMODEL_COST_H
+#pragma once
 #include "scalemodel/attention.h"
 #include "scalemodel/hw.h"
 #include "scalemodel/shard.h"
@@ -391,4 +390,3 @@ sm_status sm_roofline_under(const sm_chip *chip, const sm_calibration *calibrati
 sm_status sm_roofline_critical(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,
                                const sm_dtype *compute, int index, double *size, sm_error *err);
 SM_DECLARATIONS_END
-#endif

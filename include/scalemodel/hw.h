@@ -1,7 +1,6 @@
 /* hw: chips, their links, and systems built of them. The catalogue is compiled in; every number has
  * a source. */
-#ifndef SCALEMODEL_HW_H
-#define SCALEMODEL_HW_H
+#pragma once
 #include "scalemodel/text.h"
 #include "scalemodel/units.h"
 
@@ -179,4 +178,3 @@ sm_status sm_system_what_if(const sm_source *text, const sm_system *system, sm_s
  * wrap rule? Axes shorter than 3 do not. */
 bool sm_wraps(const sm_chip *chip, const int *shape, int dims, int axis);
 SM_DECLARATIONS_END
-#endif

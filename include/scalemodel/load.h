@@ -2,8 +2,7 @@
  * flight, so many a second, all at once) and what the software does with them decide how many
  * sequences decode at once, and so the time per token, the time to the first and the throughput.
  * serve, simulate and validate all ask here. */
-#ifndef SCALEMODEL_LOAD_H
-#define SCALEMODEL_LOAD_H
+#pragma once
 #include "scalemodel/serve.h"
 
 SM_DECLARATIONS_BEGIN
@@ -153,4 +152,3 @@ typedef struct sm_load_times {
 sm_status sm_serve_load(const sm_engines *engines, const sm_load *load, bool lower,
                         sm_load_times *times, sm_error *err);
 SM_DECLARATIONS_END
-#endif

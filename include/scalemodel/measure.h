@@ -1,7 +1,6 @@
 /* measure: what the ranks of this machine reach: local products, memory, messages and collectives,
  * each timed many times, and the lines and constants that such timings are fitted by. */
-#ifndef SCALEMODEL_MEASURE_H
-#define SCALEMODEL_MEASURE_H
+#pragma once
 #include "scalemodel/run_train.h"
 
 SM_DECLARATIONS_BEGIN
@@ -144,4 +143,3 @@ typedef struct sm_timings {
 sm_status sm_measure_constants(const sm_timings *timings, sm_measured_constant *constant,
                                int constants, double *error, sm_error *err);
 SM_DECLARATIONS_END
-#endif

@@ -5,8 +5,7 @@
  * What an instruction computes, moves and communicates is worked out from it (module_work), how
  * often a computation runs from the loops that call it; what that costs on a machine is profile's
  * (profile.h). Format: XLA's hlo.proto and its text form. */
-#ifndef SCALEMODEL_MODULE_H
-#define SCALEMODEL_MODULE_H
+#pragma once
 #include "scalemodel/attention.h"
 #include "scalemodel/text.h"
 
@@ -326,4 +325,3 @@ bool sm_module_is_understood(const sm_instruction *instruction);
  * than the result where all of them take slices. */
 double sm_module_read_bytes(const sm_module *module, const sm_computation *in, int instruction);
 SM_DECLARATIONS_END
-#endif

@@ -1,8 +1,7 @@
 /* notation: layers as programs one can read. A text says what a layer computes, in the notation of
  * the book (docs/notation.md, "Texts"); a family says which texts a model of its kind is made of,
  * from the fields of a Hugging Face config. */
-#ifndef SCALEMODEL_NOTATION_H
-#define SCALEMODEL_NOTATION_H
+#pragma once
 #include "scalemodel/text.h"
 #include "scalemodel/units.h"
 
@@ -73,4 +72,3 @@ sm_status sm_library_families(const sm_library *library, sm_arena *arena, const 
 bool sm_library_has_family(const sm_library *library, const char *name);
 
 SM_DECLARATIONS_END
-#endif

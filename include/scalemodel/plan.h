@@ -3,8 +3,7 @@
  * Training adds a pipeline schedule and an optimizer (train.h), serving batches of sequences
  * (serve.h). One table has a row for each key: its text, its values, its meaning, what it shards,
  * and whose plans have it; reading, printing, help and documentation all come from that row. */
-#ifndef SCALEMODEL_PLAN_H
-#define SCALEMODEL_PLAN_H
+#pragma once
 #include "scalemodel/cost.h"
 #include "scalemodel/program.h"
 
@@ -534,4 +533,3 @@ static inline double sm_timed_curve_s(const sm_timed_curve *curve, double bytes,
  */
 double sm_timed_curve_upper_s(const sm_timed_curve *curve, double bytes);
 SM_DECLARATIONS_END
-#endif

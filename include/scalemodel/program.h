@@ -2,8 +2,7 @@
  * from the model, backward ops are derived from them, and the partition turns both, by the algebra
  * of shard, into local work and collectives whose sizes are products of dimensions divided by mesh
  * axes. Every parallelism is nothing but a sharding of this program. */
-#ifndef SCALEMODEL_PROGRAM_H
-#define SCALEMODEL_PROGRAM_H
+#pragma once
 #include "scalemodel/attention.h"
 #include "scalemodel/model.h"
 #include "scalemodel/shard.h"
@@ -581,4 +580,3 @@ int sm_recompute_kept(const sm_partition *partition, sm_bits set, sm_regather re
  * can print shardings. */
 const sm_mesh *sm_program_mesh(void);
 SM_DECLARATIONS_END
-#endif

@@ -1,8 +1,7 @@
 /* run_train: a small Transformer trained on real ranks by the planner's own program.
  * Every op is lowered as it was priced (sm_program_walk) and executed block by block, in single
  * precision. Any model whose lines have kernels: see docs/run-train.md. */
-#ifndef SCALEMODEL_RUN_TRAIN_H
-#define SCALEMODEL_RUN_TRAIN_H
+#pragma once
 #include "scalemodel/run.h"
 #include "scalemodel/step.h"
 
@@ -242,4 +241,3 @@ typedef struct sm_generator sm_generator;
 /* Give a generator its weights, as sm_trainer_load does; there are no moments. */
 sm_status sm_generator_load(sm_generator *g, sm_train_visit find, void *context, sm_error *err);
 SM_DECLARATIONS_END
-#endif

@@ -1,7 +1,6 @@
 /* shard: meshes, shardings, einsums in the book's notation, and the algebra: what must be
  * communicated. "The book" is "How To Scale Your Model", chapter 3. */
-#ifndef SCALEMODEL_SHARD_H
-#define SCALEMODEL_SHARD_H
+#pragma once
 #include "scalemodel/text.h"
 #include "scalemodel/units.h"
 
@@ -525,4 +524,3 @@ int sm_xla_axes(const sm_mesh_cuts *cuts, const sm_xla_piece *piece, int axis[SM
 sm_status sm_xla_resharding(const sm_source *from, const sm_source *to, int rank, sm_arena *arena,
                             sm_mesh *mesh, const char **einsum, sm_error *err);
 SM_DECLARATIONS_END
-#endif

@@ -1,8 +1,7 @@
 /* simulate: requests through an engine, step by step. Discrete events, deterministic for a seed,
  * memory flat in the length of the trace. What a step takes is asked of an sm_engine, so that tests
  * can give one whose queue has a closed form; serve.h gives the real one. */
-#ifndef SCALEMODEL_SIMULATE_H
-#define SCALEMODEL_SIMULATE_H
+#pragma once
 #include "scalemodel/serve.h"
 
 SM_DECLARATIONS_BEGIN
@@ -284,4 +283,3 @@ typedef struct sm_max_rate {
 sm_status sm_simulate_max_rate(const sm_simulation *simulation, const sm_rated_arrivals *arrivals,
                                double within, sm_max_rate *out, sm_error *err);
 SM_DECLARATIONS_END
-#endif

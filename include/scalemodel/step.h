@@ -3,8 +3,7 @@
  * over actions that a caller plugs in: make an array, move it, compute, drop it. The runtime plugs
  * in memory, communicators and BLAS (run_train.h); the planner a counter of bytes, which gives the
  * memory of a step at its highest moment (train.h). */
-#ifndef SCALEMODEL_STEP_H
-#define SCALEMODEL_STEP_H
+#pragma once
 #include "scalemodel/program.h"
 
 SM_DECLARATIONS_BEGIN
@@ -332,4 +331,3 @@ size_t sm_group_copies(const sm_stage *stage, const sm_gradient_group *group);
 /* Elements of a group's row, with room for all chips' parts. */
 size_t sm_group_row(const sm_stage *stage, const sm_step_layer *layer, int group);
 SM_DECLARATIONS_END
-#endif

@@ -1,7 +1,6 @@
 /* truth: measured rows (operations, collectives, training steps, inference), what the product
  * predicts for each, statistics of the error, and the fit of a calibration to them. */
-#ifndef SCALEMODEL_TRUTH_H
-#define SCALEMODEL_TRUTH_H
+#pragma once
 #include "scalemodel/search.h"
 #include "scalemodel/train.h"
 
@@ -361,4 +360,3 @@ double sm_kendall_tau_apart(const double *a, const double *b, size_t n, double a
  * a fraction. Of equal expectations the first is chosen. NAN of none. */
 double sm_time_lost(const double *expected, const double *measured, size_t n);
 SM_DECLARATIONS_END
-#endif

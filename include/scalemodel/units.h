@@ -1,6 +1,5 @@
 /* units: data types and the printing of SI quantities. */
-#ifndef SCALEMODEL_UNITS_H
-#define SCALEMODEL_UNITS_H
+#pragma once
 #include "scalemodel/base.h"
 
 SM_DECLARATIONS_BEGIN
@@ -77,4 +76,3 @@ int sm_common_factor(int a, int b);
 /* What is left of a whole number, n >= 1, when it is halved as often as it can be. */
 double sm_odd_part(double n);
 SM_DECLARATIONS_END
-#endif

@@ -4,11 +4,7 @@
 #include "scalemodel/truth.h"
 
 const char *sm_served_name(sm_served quantity) {
-    static const char *const names[SM_SERVED_COUNT] = {
-#define X(id, name, regime) name,
-        SM_SERVED(X)
-#undef X
-    };
+    static const char *const names[SM_SERVED_COUNT] = {SM_SERVED(SM_NAME_OF)};
     return quantity < SM_SERVED_COUNT ? names[quantity] : "?";
 }
 

@@ -12,11 +12,7 @@ typedef struct cli_calibrate_values {
 
 #define AT(option, member) CLI_AT(cli_calibrate_values, option, member)
 
-const char *const calibrate_constants[SM_CONSTANT_COUNT] = {
-#define X(name, ...) #name,
-    SM_CONSTANTS(X)
-#undef X
-};
+const char *const calibrate_constants[SM_CONSTANT_COUNT] = {SM_CONSTANTS(SM_ID_OF)};
 
 static sm_status run_calibrate(const cli_call *call, sm_report *r, sm_error *err) {
     cli_calibrate_values *o = call->values;
