@@ -67,12 +67,8 @@ enum { SM_READS_RESULT = 1 << 16, SM_OPERATOR_MOST_ARGUMENTS = 16 };
     X(SUM, "sum", 1, 1, WRITTEN, 0, 1, 0)                                                          \
     X(CROSS_ENTROPY, "cross_entropy", 1, 2, WRITTEN, 0, 0, 1)                                      \
     X(SAMPLE, "sample", 1, 1, WRITTEN, 0, 0, 0)
-typedef enum sm_operator {
-#define X(id, name, least, most, shape, flops, linear, reads) SM_OPERATOR_##id,
-    SM_OPERATORS(X)
-#undef X
-        SM_OPERATOR_COUNT
-} sm_operator;
+#define SM_OPERATOR_ID(id, ...) SM_OPERATOR_##id,
+typedef enum sm_operator { SM_OPERATORS(SM_OPERATOR_ID) SM_OPERATOR_COUNT } sm_operator;
 typedef enum sm_operator_shape { SM_SHAPE_UNION, SM_SHAPE_FIRST, SM_SHAPE_WRITTEN } sm_shape_rule;
 typedef struct sm_operator_row {
     const char *name;

@@ -223,4 +223,7 @@ uint64_t sm_hash_bytes(const void *bytes, size_t n);
 /* Of rows (id, name, ...) of a list X(...): their names, or their ids as texts. */
 #define SM_NAME_OF(id, name, ...) name,
 #define SM_ID_OF(id, ...) #id,
+/* Their ids as members of a struct. */
+#define SM_NUMBER_MEMBER(id, ...) double id;
+#define SM_FLAG_MEMBER(id, ...) bool id;
 SM_DECLARATIONS_END

@@ -66,12 +66,8 @@ typedef struct sm_software_memory {
     const char *software; /* the name of the code base */
     int from;             /* the month it begins in; 0: always */
     const char *source;
-#define X(key, what) double key;
-    SM_SOFTWARE_MEMORY_NUMBERS(X)
-#undef X
-#define X(key, what) bool key;
-    SM_SOFTWARE_MEMORY_FLAGS(X)
-#undef X
+    SM_SOFTWARE_MEMORY_NUMBERS(SM_NUMBER_MEMBER)
+    SM_SOFTWARE_MEMORY_FLAGS(SM_FLAG_MEMBER)
 } sm_software_memory;
 
 /* ---- FLOPs ---- */

@@ -32,9 +32,7 @@ typedef struct sm_evidence {
     X(software, "their software was")                                                              \
     X(sizes, "they lie beyond the sizes of others")
 typedef struct sm_evidence_apart {
-#define X(key, what) double key;
-    SM_EVIDENCE_APART(X)
-#undef X
+    SM_EVIDENCE_APART(SM_NUMBER_MEMBER)
 } sm_evidence_apart;
 /* As data/evidence has it. */
 const sm_evidence_apart *sm_evidence_apart_of(sm_evidence_use use, bool software_known);

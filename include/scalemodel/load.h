@@ -61,12 +61,8 @@ struct sm_software {
     const sm_software_default *defaults; /* those that hold come one after the other */
     int n_defaults;
     bool budget_given, most_given, share_given, widening_given; /* no default changes them */
-#define X(key, usual, what) bool key;
-    SM_SOFTWARE_FLAGS(X)
-#undef X
-#define X(key, usual, least, most, what) double key;
-    SM_SOFTWARE_NUMBERS(X)
-#undef X
+    SM_SOFTWARE_FLAGS(SM_FLAG_MEMBER)
+    SM_SOFTWARE_NUMBERS(SM_NUMBER_MEMBER)
 };
 /* The software of this name; "serving", which has the usual values, for NULL and any other. */
 const sm_software *sm_software_of(const char *name);

@@ -28,12 +28,8 @@ sm_spread sm_spread_of(double *sample, int n);
     X(INT8, "int8 weights", 0.0, 0.0)                                                              \
     X(FP8, "fp8 weights", 0.0, 0.0)                                                                \
     X(MXFP4, "mxfp4 weights", 0.0, 0.0)
-typedef enum sm_sweep {
-#define X(id, name, bytes, flops) SM_SWEEP_##id,
-    SM_SWEEPS(X)
-#undef X
-        SM_SWEEP_COUNT
-} sm_sweep;
+#define SM_SWEEP_ID(id, ...) SM_SWEEP_##id,
+typedef enum sm_sweep { SM_SWEEPS(SM_SWEEP_ID) SM_SWEEP_COUNT } sm_sweep;
 /* The name of a sweep, "triad". Static text. */
 const char *sm_sweep_name(sm_sweep stream);
 

@@ -20,11 +20,9 @@ SM_DECLARATIONS_BEGIN
     X(GROUP, "group", "tensor, after heads")                                                       \
     X(WIDTH, "width", "tensor")                                                                    \
     X(EXPERTS, "experts", "expert")
+#define SM_DIMENSION_ID(id, ...) SM_DIMENSION_##id,
 typedef enum sm_dimension_role {
-#define X(id, name, cut_by) SM_DIMENSION_##id,
-    SM_DIMENSION_ROLES(X)
-#undef X
-        SM_DIMENSION_ROLE_COUNT
+    SM_DIMENSION_ROLES(SM_DIMENSION_ID) SM_DIMENSION_ROLE_COUNT
 } sm_dimension_role;
 /* The name of a role, "positions"; "?" of none. Static text. */
 const char *sm_dimension_role_name(sm_dimension_role role);

@@ -31,12 +31,8 @@ enum { SM_MAX_DIMENSIONS = 64 };
     X(EXPERT, "expert", "e")                                                                       \
     X(CONTEXT, "context", "c")                                                                     \
     X(TENSOR_W, "tensor_w", "w") X(TENSOR, "tensor", "t") X(TENSOR_Q, "tensor_q", "q")
-typedef enum sm_program_axis {
-#define X(id, name, letter) SM_AXIS_##id,
-    SM_PROGRAM_AXES(X)
-#undef X
-        SM_AXIS_COUNT
-} sm_program_axis;
+#define SM_AXIS_ID(id, ...) SM_AXIS_##id,
+typedef enum sm_program_axis { SM_PROGRAM_AXES(SM_AXIS_ID) SM_AXIS_COUNT } sm_program_axis;
 #define SM_BIT(axis) ((sm_axes)(1u << (axis)))
 enum {
     SM_AXES_TENSOR = (1u << SM_AXIS_TENSOR) | (1u << SM_AXIS_TENSOR_Q) | (1u << SM_AXIS_TENSOR_W)

@@ -11,11 +11,9 @@ SM_DECLARATIONS_BEGIN
  * scale for each 256 of a rank's numbers. */
 #define SM_TRAIN_OPTIMIZERS(X)                                                                     \
     X(ADAM, "adam") X(ADAM_BF16, "adam-bf16") X(ADAM_8BIT, "adam-8bit") X(SGD, "sgd")
+#define SM_TRAIN_ID(id, ...) SM_TRAIN_##id,
 typedef enum sm_train_optimizer {
-#define X(id, name) SM_TRAIN_##id,
-    SM_TRAIN_OPTIMIZERS(X)
-#undef X
-        SM_TRAIN_OPTIMIZER_COUNT
+    SM_TRAIN_OPTIMIZERS(SM_TRAIN_ID) SM_TRAIN_OPTIMIZER_COUNT
 } sm_train_optimizer;
 
 /* Two answers to a prompt, each behind it, of which the first is preferred: bytes. */

@@ -13,11 +13,9 @@ SM_DECLARATIONS_BEGIN
     X(PARAMS, "weights")                                                                           \
     X(GRADIENTS, "gradients")                                                                      \
     X(OPTIMIZER, "optimizer") X(ACTIVATIONS, "activations") X(BUFFERS, "buffers") X(HOST, "host")
+#define SM_TRAIN_MEMORY_ID(id, ...) SM_TRAIN_MEMORY_##id,
 typedef enum sm_train_memory_part {
-#define X(id, name) SM_TRAIN_MEMORY_##id,
-    SM_TRAIN_MEMORIES(X)
-#undef X
-        SM_TRAIN_MEMORY_COUNT
+    SM_TRAIN_MEMORIES(SM_TRAIN_MEMORY_ID) SM_TRAIN_MEMORY_COUNT
 } sm_train_memory_part;
 extern const char *const sm_train_memory_names[SM_TRAIN_MEMORY_COUNT];
 /* ---- the tasks of a program on a mesh ----

@@ -128,12 +128,8 @@ typedef struct sm_inference_row {
     X(TOKEN, "token_s", SM_REGIME_throughput)                                                      \
     X(LATENCY, "latency_s", SM_REGIME_throughput)                                                  \
     X(TTFT, "ttft_s", SM_REGIME_prefill)
-typedef enum sm_served {
-#define X(id, name, regime) SM_SERVED_##id,
-    SM_SERVED(X)
-#undef X
-        SM_SERVED_COUNT
-} sm_served;
+#define SM_SERVED_ID(id, ...) SM_SERVED_##id,
+typedef enum sm_served { SM_SERVED(SM_SERVED_ID) SM_SERVED_COUNT } sm_served;
 /* The name of a quantity, "tpot_s"; "?" of none. Static text. */
 const char *sm_served_name(sm_served quantity);
 /* The regime whose interval a quantity takes. */
