@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-typedef struct validate_values {
+typedef struct values {
     sm_validate_question question;
     const char *data, *plot;
     unsigned quality;
@@ -75,8 +75,6 @@ static sm_status list_files(const cli_call *call, const char *folder, const char
 
 static const char *const qualities[3] = {"A", "B", "C"};
 
-#define AT(option, member) CLI_AT(validate_values, option, member)
-
 static sm_status find_files(const cli_call *call, sm_validate_question *q, sm_error *err) {
     const validate_values *o = call->values;
     const char **found = NULL;
@@ -127,11 +125,10 @@ static sm_status run_validate(const cli_call *call, sm_report *r, sm_error *err)
 
 const cli_verb cli_validate = {
     .about = &verbs_validate,
-    CLI_VALUES(validate_values, AT("data", data), AT("set", columns), AT("chip", question.chip),
+    CLI_VALUES(AT("data", data), AT("set", columns), AT("chip", question.chip),
                AT("source", question.source), AT("kind", question.kind), AT("quality", quality),
                AT("all", question.all), AT("by", by), AT("worst", question.worst),
-               AT("summary", summary), AT("plot", plot),
-               CLI_CODEBASE_PLACE(validate_values, codebases),
-               CLI_CALIBRATION_PLACES(validate_values, constants)),
+               AT("summary", summary), AT("plot", plot), CLI_CODEBASE_PLACE(codebases),
+               CLI_CALIBRATION_PLACES(constants)),
     .run = run_validate,
 };
