@@ -170,11 +170,9 @@ double sm_flops_peak(const sm_flops_count *count, const sm_chip *chip, sm_dtype 
 }
 
 char *sm_flops_count_words(const sm_flops_count *count, char *out, size_t size) {
-#define X(id, word, what) what,
-    static const char *const of[] = {SM_COUNTED_PARAMETERS(X)};
-    static const char *const pairs[] = {SM_COUNTED_ATTENTION(X)};
-    static const char *const again[] = {SM_COUNTED_AGAIN(X)};
-#undef X
+    static const char *const of[] = {SM_COUNTED_PARAMETERS(SM_THIRD_OF)};
+    static const char *const pairs[] = {SM_COUNTED_ATTENTION(SM_THIRD_OF)};
+    static const char *const again[] = {SM_COUNTED_AGAIN(SM_THIRD_OF)};
     snprintf(out, size, "%s; %s%s%s%s", of[count->parameters], pairs[count->attention],
              count->all_windows && count->attention != SM_COUNTED_NONE ? ", windows or not" : "",
              count->again != SM_COUNTED_NOTHING ? "; " : "", again[count->again]);

@@ -9,11 +9,7 @@ const char *sm_served_name(sm_served quantity) {
 }
 
 sm_regime sm_served_regime(sm_served quantity) {
-    static const sm_regime regimes[SM_SERVED_COUNT] = {
-#define X(id, name, regime) regime,
-        SM_SERVED(X)
-#undef X
-    };
+    static const sm_regime regimes[SM_SERVED_COUNT] = {SM_SERVED(SM_THIRD_OF)};
     return quantity < SM_SERVED_COUNT ? regimes[quantity] : SM_REGIME_throughput;
 }
 
