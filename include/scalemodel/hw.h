@@ -36,7 +36,9 @@ typedef struct sm_tree_level {
     int degree;       /* children per unit: 8 chips, 32 nodes, ...; the last may grow */
     /* link of ONE CHILD of this level: a chip's 450e9 in a node; a node's 400e9 at the leaf */
     sm_fact child_bytes_per_s_oneway;
-    sm_fact hop_latency_s;     /* one message across this level, software included */
+    sm_fact hop_latency_s; /* one message across this level, software included */
+    /* no switch: each child has a link of its own, or several, to each other one (xGMI) */
+    bool full_mesh;
     bool in_network_reduction; /* NVLink SHARP / IB SHARP present */
     const char *in_network_source;
 } sm_tree_level;
@@ -121,6 +123,8 @@ typedef struct sm_level {
     bool wrap;                 /* torus only */
     double bytes_per_s_oneway; /* torus: one link; switch: link of one child, for all below it */
     double hop_latency_s;
+    int mesh; /* so many children share out their rate evenly over links to one another; 0: a switch
+               */
     bool in_network_reduction;
 } sm_level;
 
