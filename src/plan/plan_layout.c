@@ -56,7 +56,7 @@ static int read_back(const char *layout, int *layers, int most) {
     for (const char *at = layout; *at;) {
         char *end;
         long number = strtol(at, &end, 10), times = *end == '*' ? strtol(end + 1, &end, 10) : 1;
-        for (long i = n; i < n + times && i < most; i++) layers[i] = (int)number;
+        for (long i = n; layers && i < n + times && i < most; i++) layers[i] = (int)number;
         n += times;
         at = *end ? end + 1 : end;
     }

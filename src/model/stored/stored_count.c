@@ -15,16 +15,18 @@ static bool match_expression(const char *p, const char *s) {
     char text[8 * MOST_PATTERN] = "^(";
     size_t n = 2;
     regex_t found;
-    for (; *p; n = strlen(text)) {
+    while (*p) {
         const bool escaped = *p == '\\' && p[1], group = *p == '(' && p[1] == '?';
         if ((group && p[2] != ':') || (escaped && isdigit((unsigned char)p[1]))) return false;
-        const size_t own = group ? 3 : escaped ? 2 : 1;
-        if (escaped && p[1] == 'd') strcpy(text + n, "[0-9]");
-        else if (escaped && p[1] == 'w') strcpy(text + n, "[[:alnum:]_]");
-        else snprintf(text + n, 4, "%s%.*s", *p == '{' ? "\\" : "", group ? 1 : (int)own, p);
-        p += own;
+        const char *as = escaped && p[1] == 'd'   ? "[0-9]"
+                         : escaped && p[1] == 'w' ? "[[:alnum:]_]"
+                         : *p == '{'              ? "\\{"
+                                                  : p;
+        const int length = as != p ? (int)strlen(as) : escaped ? 2 : 1;
+        n += (size_t)snprintf(text + n, sizeof text - n, "%.*s", length, as);
+        p += group ? 3 : escaped ? 2 : 1;
     }
-    strcpy(text + n, ")");
+    snprintf(text + n, sizeof text - n, ")");
     if (regcomp(&found, text, REG_EXTENDED | REG_NOSUB)) return false;
     const bool matched = regexec(&found, s, 0, NULL, 0) == 0;
     regfree(&found);
