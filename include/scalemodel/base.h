@@ -220,7 +220,7 @@ uint64_t sm_hash_bytes(const void *bytes, size_t n);
     if (order(x, y)) return order(x, y);
 #define SM_BY_TEXT(key)                                                                            \
     if (strcmp(x->key, y->key) != 0) return strcmp(x->key, y->key);
-/* Of rows (id, name, ...) of a list X(...): their names, what comes third, or their ids as texts. */
+/* Of rows (id, name, ...) of a list X(...): names, what comes third, ids as texts. */
 #define SM_NAME_OF(id, name, ...) name,
 #define SM_THIRD_OF(id, name, third, ...) third,
 #define SM_ID_OF(id, ...) #id,
