@@ -108,6 +108,7 @@ sm_status sm_flops_count_parse(const sm_source *source, sm_span span, const sm_c
     const sm_codebase *base = sm_codebase_among(own, n, text, name.length);
     if (!base) base = sm_codebase_of(text, name.length);
     if (!base || base->counts == 0) return nobody(source, name, own, n, err);
+    assert(base->count);
     sm_span date = {span.offset + name.length + 1, at ? span.length - name.length - 1 : 0};
     int month = at ? sm_month_of(source->text + date.offset, date.length) : 0;
     if (at && month == 0)
