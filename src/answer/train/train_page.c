@@ -310,13 +310,6 @@ static void adapters_note(sm_report *r, const sm_train_asked *q, const sm_plan_s
         sm_show_count(r, price->model_flops_per_s_per_chip / price->tokens_per_s_per_chip));
 }
 
-static void chips_note(sm_report *r, const sm_system *all, const sm_plan *plan) {
-    const sm_system *part = sm_train_runs_on(r, all, plan);
-    if (sm_plan_chips(plan) < all->chips)
-        sm_report_text(r, "It uses %d of the %d chips%s%s.", sm_plan_chips(plan), all->chips,
-                       part && part != all ? ", as " : "", part && part != all ? part->text : "");
-}
-
 /* "zero=1" beside fsdp, which shards the weights as well. */
 static void stage_note(sm_report *r, const sm_train_asked *q, const sm_plan *plan) {
     const sm_source *text = &q->in.plan;
@@ -349,7 +342,10 @@ void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
                       price->fits ? "" : "; does not fit in memory");
     sm_report_text(r, "%s", best->text);
     sm_train_fit_page(r, q, &plans->fit);
-    chips_note(r, q->system, best->plan);
+    const sm_system *all = q->system, *part = sm_train_runs_on(r, all, best->plan);
+    if (sm_plan_chips(best->plan) < all->chips)
+        sm_report_text(r, "It uses %d of the %d chips%s%s.", sm_plan_chips(best->plan), all->chips,
+                       part && part != all ? ", as " : "", part && part != all ? part->text : "");
     stage_note(r, q, best->plan);
     adapters_note(r, q, best);
     if (plans->padding > 0)
