@@ -35,7 +35,8 @@ static priced price_einsum(const sm_train *t, const variant *v, const sm_work *w
     const bool torus = t->system.chip.fabric == SM_FABRIC_TORUS;
     sm_product_shape *s = &sizes->product;
     double *tokens = weight ? &s->k : &s->m, useful = *tokens; /* no row is as long as these */
-    bool odd = !torus && ((int64_t)s->n % 8 || (int64_t)(weight ? s->m : s->k) % 8);
+    double row[2] = {s->n / 8, (weight ? s->m : s->k) / 8};
+    bool odd = !torus && (row[0] > (double)(int64_t)row[0] || row[1] > (double)(int64_t)row[1]);
     /* Kernels of TPUs go through the rows of all experts in tiles, and through a tile once for each
      * expert that has rows in it: all but the first begin within one. */
     if (!v->rules.capacity && w->experts && torus)
