@@ -494,6 +494,29 @@ static void grouped_products_have_a_rate_of_their_own(void **state) {
     model = dense;
 }
 
+/* A head of a word more than a multiple of 8 takes three times as long where nothing pads its rows:
+ * its product and those of both gradients; tokens are no row's length. */
+static void products_of_odd_rows_have_a_third_of_the_rate(void **state) {
+    sm_model even = model;
+    sm_software_memory odd = plain;
+    odd.rows_odd = true;
+    is_about(price_on("h100-sxm:1", "data=1", 2, &odd).expected_s * 1e9,
+             price_on("h100-sxm:1", "data=1", 2, &plain).expected_s * 1e9);
+    model = catalogue_with("llama-3.1-8b", "\"num_hidden_layers\": 4, \"vocab_size\": 128257");
+    sm_price_of_plan slow = price_on("h100-sxm:1", "data=1", 2, &odd),
+                     quick = price_on("h100-sxm:1", "data=1", 2, &plain);
+    const sm_chip *chip = sm_chip_find("h100-sxm", 8);
+    double peak = sm_chip_peak(chip, SM_BF16, NULL) * sm_calibration_of(chip)->matmul_efficiency;
+    double least = 2 * 3 * 2.0 * 2 * T * D * 128257 / peak,
+           more = slow.expected_s - quick.expected_s;
+    if (!(more > least && more < 1.2 * least)) fail_msg("%g, not %g", more, least);
+    is_about(slow.lower_s * 1e9, quick.lower_s * 1e9);
+    slow = price_on("h100-sxm:2", "tensor=2", 2, &odd); /* 64,128 words and a half */
+    quick = price_on("h100-sxm:2", "tensor=2", 2, &plain);
+    assert_true(slow.expected_s - quick.expected_s > least / 2);
+    model = even;
+}
+
 /* Products in 8 bits take as long again at half of their rate, the head's in 16 bits do not; a step
  * in 16 bits has none. */
 static void narrow_products_have_a_rate_of_their_own(void **state) {
@@ -742,6 +765,7 @@ int main(void) {
         cmocka_unit_test(masks_of_ones_are_multiplied),
         cmocka_unit_test(tiles_are_done_for_each_expert_in_them),
         cmocka_unit_test(grouped_products_have_a_rate_of_their_own),
+        cmocka_unit_test(products_of_odd_rows_have_a_third_of_the_rate),
         cmocka_unit_test(narrow_products_have_a_rate_of_their_own),
         cmocka_unit_test(masks_are_followed_block_by_block),
         cmocka_unit_test(gradients_beside_their_sums),

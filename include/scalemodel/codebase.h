@@ -56,6 +56,7 @@ SM_DECLARATIONS_BEGIN
     X(gate_reduced, "where seq=off, gate and up each sum the gradient of their input over tensor") \
     X(runs_whole, "a layer under recompute=full is computed again to its end: its last matmul, "   \
                   "and what follows, too")                                                         \
+    X(rows_odd, "its matmuls' rows are as long as the model has them, padded to no multiple of 8") \
     X(graphed, "a CUDA graph starts the kernels of a step, not the host")                          \
     X(flash_2, "attention on GPUs before Blackwell is FlashAttention 2, in an A100's "             \
                "instructions")                                                                     \

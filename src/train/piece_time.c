@@ -2,12 +2,6 @@
 
 #include "space.h"
 
-static double work_bytes(const sm_work *w, const sm_degrees *d) {
-    double bytes = 0;
-    for (int i = 0; i < w->terms; i++) bytes += size_at(&w->bytes[i], d);
-    return bytes;
-}
-
 /* Where no matmul adds the gradient of a weight to those of the microbatches before: it is read,
  * and the sum read and written, of what fsdp does not shard. */
 static double adding_s(const sm_train *t, const sm_work *w, const sm_degrees *d) {
@@ -30,22 +24,29 @@ static double casts_s(const sm_train *t, const sm_work *w, const sm_degrees *d, 
            (t->system.chip.memory_bytes_per_s.value * t->kernel.memory_efficiency);
 }
 
-/* Kernels of TPUs go through the rows of all experts in tiles, and through a tile once for each
- * expert that has rows in it: all but the first begin within one. The share of rows that count. */
-static double fill_tiles(const sm_train *t, const sm_work *w, sm_product_shape *s) {
-    double *rows = w->phase == SM_PHASE_BACKWARD_WEIGHT ? &s->k : &s->m, useful = *rows;
-    if (w->experts && t->system.chip.fabric == SM_FABRIC_TORUS)
-        *rows += t->software_memory.tile_rows * (1 - 1 / s->batch);
-    return useful / *rows;
-}
+/* GPUs load rows of 16 bits by 16 bytes; kernels that can do with others have a third of the rate:
+ * heads at some vocabularies take three times as long (Netflix TechBlog, "Scaling LLM Post-Training
+ * at Netflix", 13 February 2026). */
+static const double ODD_RATE = 1.0 / 3;
 
 static priced price_einsum(const sm_train *t, const variant *v, const sm_work *w, sm_dtype dtype,
                            sm_work_sizes *sizes) {
-    double useful = v->rules.capacity ? 1 : fill_tiles(t, w, &sizes->product);
+    const bool weight = w->phase == SM_PHASE_BACKWARD_WEIGHT;
+    const bool torus = t->system.chip.fabric == SM_FABRIC_TORUS;
+    sm_product_shape *s = &sizes->product;
+    double *tokens = weight ? &s->k : &s->m, useful = *tokens; /* no row is as long as these */
+    double row[2] = {s->n / 8, (weight ? s->m : s->k) / 8};
+    bool odd = !torus && (row[0] > (double)(int64_t)row[0] || row[1] > (double)(int64_t)row[1]);
+    /* Kernels of TPUs go through the rows of all experts in tiles, and through a tile once for each
+     * expert that has rows in it: all but the first begin within one. */
+    if (!v->rules.capacity && w->experts && torus)
+        *tokens += t->software_memory.tile_rows * (1 - 1 / s->batch);
+    useful /= *tokens; /* the share of rows that count */
     const sm_dtype narrow = t->software.width ? SM_FP32 : w->linear ? dtype : SM_BF16;
     sm_calibration kernel = t->kernel;
     const sm_software_memory *h = &t->software_memory;
-    const double rate = w->experts && h->grouped_rate > 0 ? h->grouped_rate : 1;
+    double rate = w->experts && h->grouped_rate > 0 ? h->grouped_rate : 1;
+    if (h->rows_odd && odd) rate *= ODD_RATE;
     kernel.matmul_efficiency *= rate;
     kernel.matmul_efficiency_fp8 *= rate * (h->narrow_rate > 0 ? h->narrow_rate : 1);
     sm_op_cost c = sm_work_cost(&t->system.chip, &kernel, w, narrow, sizes);
@@ -53,20 +54,15 @@ static priced price_einsum(const sm_train *t, const variant *v, const sm_work *w
                     c.memory_s > c.math_s};
 }
 
-/* The newest kernel that the software has on this chip: later than Hopper are those with fp4. */
-static int newest_kernel(const sm_train *t) {
-    bool flash_2 = t->software_memory.flash_2 && !(t->system.chip.flops_per_s[SM_FP4].value > 0);
-    return flash_2 ? SM_ATTENTION_FLASH_2 : SM_ATTENTION_FUSED;
-}
-
-/* What one chip has of an attention op. */
+/* What one chip has of an attention op. Chips later than Hopper are those with fp4. */
 static sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm_work *w,
                                           const sm_degrees *d) {
     double sequences = d->sequences / d->ways[w->batch.mask & d->sequence_axes];
     double heads = size_at(&w->batch, d) / sequences, kv_heads = size_at(&w->kv_heads, d);
     double block = t->system.chip.fabric == SM_FABRIC_TORUS ? t->software_memory.mask_block : 0;
     int kernel = v->rules.attention;
-    if (kernel == SM_ATTENTION_FUSED) kernel = newest_kernel(t);
+    bool flash_2 = t->software_memory.flash_2 && !(t->system.chip.flops_per_s[SM_FP4].value > 0);
+    if (kernel == SM_ATTENTION_FUSED && flash_2) kernel = SM_ATTENTION_FLASH_2;
     return (sm_attention_shape){
         .batch = sequences,
         .q_len = size_at(&w->m, d),
@@ -108,7 +104,8 @@ static const double ROUTING_KERNELS = 6;
 
 priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
                         sm_dtype dtype) {
-    sm_work_sizes at = {.flops = size_at(&w->flops, d), .bytes = work_bytes(w, d)};
+    sm_work_sizes at = {.flops = size_at(&w->flops, d)};
+    for (int i = 0; i < w->terms; i++) at.bytes += size_at(&w->bytes[i], d);
     /* Kernels of the runtime work in single precision, on copies of arrays of 16 bits; products
      * copy panels, which stay in cache. */
     if (t->software.width == 2 && w->kind != SM_OP_EINSUM) at.bytes *= 1 + 4.0 / 2;
