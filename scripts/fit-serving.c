@@ -145,12 +145,20 @@ static void predict_cell(int of, const double *x, double *at) {
     }
 }
 
+/* Half a year: how much older a software is whose rows say half as much of what a stranger runs. */
+static const double TODAY = 2026.4, HALF = 0.5;
+static double said_by(const char *software) {
+    double year = sm_software_of(software)->year;
+    return year > 0 && year < TODAY ? exp2((year - TODAY) / HALF) : 1;
+}
 /* What the rows of each cell weigh that are not left out. */
 static void weigh_cells(void) {
     memset(f.weight, 0, sizeof f.weight);
     for (int i = 0; i < f.parts; i++)
         if (!f.h.residual[i].masked) f.weight[f.h.residual[i].cell] += f.h.residual[i].weight;
+    for (int i = 0; i < f.h.cells; i++) f.weight[i] *= said_by(f.h.cell[i].software);
 }
+
 /* Where software that is not known is taken to be, on a chip no better than most: where that
  * measured on it is on average, as if OTHERS more were there of what all chips of its fabric have
  * (of 5 they had a fifth of the say on a chip with 50 rows of one software). Its engine is what all

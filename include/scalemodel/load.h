@@ -46,7 +46,8 @@ SM_DECLARATIONS_BEGIN
     X(scan_rate, 0.45, 0.05, 1,                                                                    \
       "what scans of prompts reach of what their products and bytes allow")                        \
     X(drafted_tokens, 3, 1, 64, "of a step of multi-token prediction")                             \
-    X(accepted, 0.68, 0, 1, "probability of each drafted token")
+    X(accepted, 0.68, 0, 1, "probability of each drafted token")                                   \
+    X(year, 0, 0, 9999, "of its releases, with its part that had passed; 0: those of today")
 /* What an engine takes where its launch does not say it: on chips whose driver reports so much
  * memory, with this in their name and not that (NULL: any), for models of a family (NULL: any),
  * where tokens are drafted. 0: it does not say that number. */
