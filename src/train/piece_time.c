@@ -65,14 +65,14 @@ static sm_attention_shape attention_shape(const sm_train *t, const variant *v, c
     double sequences = d->sequences / d->ways[w->batch.mask & d->sequence_axes];
     double heads = size_at(&w->batch, d) / sequences, kv_heads = size_at(&w->kv_heads, d);
     double block = t->system.chip.fabric == SM_FABRIC_TORUS ? t->software_memory.mask_block : 0;
-    double q_len = size_at(&w->m, d), at_once = t->seq; /* keys: of a ring those of one chip */
+    double q_len = size_at(&w->m, d), keys = size_at(&w->n, d), at_once = t->seq;
     int kernel = v->rules.attention;
-    if (v->rules.context_by == SM_CONTEXT_RING) at_once = q_len;
+    if (v->rules.context_by == SM_CONTEXT_RING) at_once = q_len; /* the keys of one chip */
     if (kernel == SM_ATTENTION_FUSED) kernel = newest_kernel(t);
     return (sm_attention_shape){.batch = sequences,
                                 .q_len = q_len,
-                                .keys = size_at(&w->n, d),
-                                .kv_len = t->seq,
+                                .keys = keys,
+                                .kv_len = larger(keys, t->seq), /* an encoder may read more */
                                 .heads = heads,
                                 .kv_heads = kv_heads < heads ? kv_heads : heads,
                                 .head_size = size_at(&w->k, d),
