@@ -13,6 +13,7 @@
  */
 #define _GNU_SOURCE
 #include "unit.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -334,12 +335,32 @@ static void without_seconds(outcome *o) {
         }
 }
 
+/* What commands write by the names that they were given, and what a sweep resumes from. */
+static const char *const outputs[] = {"out",  "err",      "file",  "file.sweep",
+                                      "rows", "file.txt", "file2", "model.safetensors"};
+enum { OUTPUTS = sizeof outputs / sizeof *outputs, WRITTEN_ANEW = 4 };
+
+/* Nothing else is left behind, whatever ended the command. */
+static bool is_tidy(void) {
+    bool tidy = true;
+    DIR *all = opendir(folder);
+    assert_non_null(all);
+    for (struct dirent *e; (e = readdir(all)) != NULL;) {
+        bool known = e->d_name[0] == '.' && strspn(e->d_name, ".") == strlen(e->d_name);
+        for (size_t i = 0; i < OUTPUTS; i++) known |= strcmp(e->d_name, outputs[i]) == 0;
+        for (int i = 0; i < FILES; i++) known |= strcmp(e->d_name, inputs[i].name) == 0;
+        if (known) continue;
+        print_error("%s is left\n", e->d_name);
+        delete (e->d_name);
+        tidy = false;
+    }
+    closedir(all);
+    return tidy;
+}
+
 static void take(const char *line, long n, bool all, outcome *o) {
     *o = (outcome){.status = -1};
-    for (int i = 0; i < 3; i++) {
-        static const char *const names[] = {"file", "out", "err"};
-        delete (names[i]);
-    }
+    for (int i = 0; i < WRITTEN_ANEW; i++) delete (outputs[i]);
     int out = open_in_folder("out", O_RDWR | O_CREAT),
         err = open_in_folder("err", O_RDWR | O_CREAT);
     fflush(NULL);
@@ -388,7 +409,7 @@ static bool holds(const char *line, long n, bool all, const outcome *usual) {
     outcome o;
     take(line, n, all, &o);
     bool answered = o.status == usual->status && (is_timed(line) || same(&o, usual));
-    bool good = answered || says_so(&o);
+    bool good = is_tidy() && (answered || says_so(&o));
     if (!good)
         print_error("%s: %s allocation %ld of %ld: status %d%s: %.200s\n", line,
                     all ? "all from" : "only", n, usual->allocations, o.status,
@@ -477,9 +498,7 @@ int main(int argc, char **argv) {
                                        .initial_state = (void *)(uintptr_t)lines[i]};
     written = written && make_checkpoint();
     int failed = written ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
-    static const char *const names[] = {"file", "file.txt", "out",
-                                        "err",  "rows",     "model.safetensors"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) delete (names[i]);
+    for (size_t i = 0; i < OUTPUTS; i++) delete (outputs[i]);
     for (int i = 0; i < FILES; i++) delete (inputs[i].name);
     rmdir(folder);
     return failed;

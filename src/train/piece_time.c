@@ -67,7 +67,7 @@ static sm_attention_shape attention_shape(const sm_train *t, const variant *v, c
         .batch = sequences,
         .q_len = size_at(&w->m, d),
         .keys = size_at(&w->n, d),
-        .kv_len = t->seq,
+        .kv_len = larger(size_at(&w->n, d), t->seq), /* an encoder may read more */
         .heads = heads,
         .kv_heads = kv_heads < heads ? kv_heads : heads,
         .head_size = size_at(&w->k, d),
