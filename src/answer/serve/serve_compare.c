@@ -16,11 +16,6 @@ typedef struct sm_serve_comparison {
     sm_serve_result total;                  /* sums over the systems */
 } comparison;
 
-/* What a row is of. */
-static const char *row_name(const comparison *c, const sm_serve_asked *q) {
-    return c->engine ? sm_framework_title(c->engine) : q->in.system->text;
-}
-
 /* Of a token: what a chip takes in a second over the tokens it makes in it. */
 static double joules_per_token(const sm_serve_asked *q, const sm_serve_point *p) {
     return sm_rated_energy_j(&q->in.system->chip, 1.0 / sm_serve_throughput(q, p));
@@ -88,7 +83,7 @@ static sm_status take(void *context, sm_serve *serve, sm_serving_found *a, sm_er
     if (!found && !a->reason) a->reason = "it does not fit";
     put_row(c, a, found);
     c->asked[c->n] = a->q;
-    const char *name = row_name(c, a->q);
+    const char *name = c->engine ? sm_framework_title(c->engine) : a->q->in.system->text;
     c->row[c->n] = found ? (rate ? fleet_row : point_row)(c->report, name, a)
                          : (sm_compared){.name = name,
                                          .reason = sm_textf(c->report, "%s: %s", name,
