@@ -94,6 +94,7 @@ static void put_level(const sm_tree_level *level) {
     put_count(indent, "degree", level->degree);
     put_fact(indent, "child_bytes_per_s_oneway", level->child_bytes_per_s_oneway);
     put_fact(indent, "hop_latency_s", level->hop_latency_s);
+    put_count(indent, "full_mesh", level->full_mesh);
     put_count(indent, "in_network_reduction", level->in_network_reduction);
     put_text_field(indent, "in_network_source", level->in_network_source);
     fputs("         },\n", stdout);

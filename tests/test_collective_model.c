@@ -44,6 +44,33 @@ static void assert_near(double got, double want, double share) {
     if (!(fabs(got - want) <= share * fabs(want))) fail_msg("%.9g is not near %.9g", got, want);
 }
 
+/* ---- a full mesh ---- */
+
+/* By hand: a group of n has n - 1 of a chip's seven links, whatever it exchanges; a permute one. */
+static void a_few_of_a_mesh_have_few_links(void **state) {
+    sm_system mesh = system_of("mi300x:8"), switched = mesh;
+    switched.level[0].mesh = 0;
+    sm_calibration c = h100_constants();
+    const double bytes = 4e9, link = 448e9 / 7;
+    for (int n = 2; n <= 8; n *= 2)
+        for (int op = 0; op < SM_COLLECTIVE_COUNT; op++) {
+            double links = op == SM_PERMUTE ? 1 : n - 1;
+            sm_curve on_mesh = curve_of(&mesh, op, n), on_switch = curve_of(&switched, op, n);
+            sm_collective_cost cost = sm_curve_cost(&on_mesh, &mesh, &c, bytes);
+            sm_collective_cost by_switch = sm_curve_cost(&on_switch, &switched, &c, bytes);
+            assert_near(cost.lower_s, by_switch.lower_s * 7 / links, 1e-9);
+            assert_near(cost.bytes_busiest_link, by_switch.bytes_busiest_link, 1e-9);
+            assert_true(cost.expected_s >= cost.lower_s);
+            if (op == SM_ALL_GATHER) assert_near(cost.lower_s, bytes / n / link, 1e-9);
+            if (op == SM_ALL_TO_ALL) assert_near(cost.lower_s, bytes / n / n / link, 1e-9);
+            if (op == SM_PERMUTE) assert_near(cost.lower_s, bytes / link, 1e-9);
+        }
+    sm_system nodes = system_of("mi300x:4x8");
+    sm_curve inside = curve_of(&mesh, SM_ALL_GATHER, 2),
+             across = curve_of(&nodes, SM_ALL_GATHER, 2);
+    assert_near(across.ideal_s_per_byte, inside.ideal_s_per_byte, 1e-9);
+}
+
 /* ---- protocols ---- */
 
 /* By hand: two members, one step: start 4.9 us, hop 0.6 us, handling 0.059 of a start. */
@@ -464,6 +491,7 @@ static void odd_rows_have_an_answer(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_few_of_a_mesh_have_few_links),
         cmocka_unit_test(a_small_message_goes_by_ll),
         cmocka_unit_test(a_large_message_goes_by_simple),
         cmocka_unit_test(a_broadcast_is_a_ring_of_all),

@@ -222,7 +222,7 @@ static void the_batch_of_the_limit_is_there(void **state) {
 static void frontiers_equal_brute_force(void **state) {
     sm_serve_search_options o = options();
     same_frontier("llama-3-8b", "tpu-v5e:2x4", o);
-    same_frontier("llama-3-70b", "h100-sxm:16", o);
+    same_frontier("llama-3-70b", "mi300x:16", o);
     same_frontier("mixtral-8x7b", "h100-sxm:8", o);
     same_frontier("gemma-2-27b", "tpu-v5p:2x2x2", o);
     same_frontier("whisper-large-v3", "tpu-v5p:2x2x2", o); /* weights that only beginners read */

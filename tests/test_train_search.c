@@ -214,7 +214,7 @@ static void random_constants(sm_calibration *c, sm_rng *rng) {
 /* Whatever software holds and adds, too: local work of two degrees is not one for its sums. */
 static void the_search_is_exact_under_any_constants(void **state) {
     static const char *const systems[] = {"h800:2x4", "h800:2x8", "h800:4x4", "h100-sxm:4x2",
-                                          "b200:2x8", "l4:4x2",   "h800:8x2", "a100-40:4x4"};
+                                          "b200:2x8", "l4:4x2",   "h800:8x2", "mi300x:4x4"};
     static const char *const software[] = {"", "torchtitan", "megatron-deepspeed", "torchtitan",
                                            "aleph-alpha"};
     sm_rng rng = {drawn_from(30)};

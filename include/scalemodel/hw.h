@@ -1,7 +1,6 @@
 /* hw: chips, their links, and systems built of them. The catalogue is compiled in; every number has
  * a source. */
-#ifndef SCALEMODEL_HW_H
-#define SCALEMODEL_HW_H
+#pragma once
 #include "scalemodel/text.h"
 #include "scalemodel/units.h"
 
@@ -37,7 +36,9 @@ typedef struct sm_tree_level {
     int degree;       /* children per unit: 8 chips, 32 nodes, ...; the last may grow */
     /* link of ONE CHILD of this level: a chip's 450e9 in a node; a node's 400e9 at the leaf */
     sm_fact child_bytes_per_s_oneway;
-    sm_fact hop_latency_s;     /* one message across this level, software included */
+    sm_fact hop_latency_s; /* one message across this level, software included */
+    /* no switch: each child has a link of its own, or several, to each other one (xGMI) */
+    bool full_mesh;
     bool in_network_reduction; /* NVLink SHARP / IB SHARP present */
     const char *in_network_source;
 } sm_tree_level;
@@ -122,6 +123,8 @@ typedef struct sm_level {
     bool wrap;                 /* torus only */
     double bytes_per_s_oneway; /* torus: one link; switch: link of one child, for all below it */
     double hop_latency_s;
+    int mesh; /* so many children share out their rate evenly over links to one another; 0: a switch
+               */
     bool in_network_reduction;
 } sm_level;
 
@@ -162,12 +165,8 @@ bool sm_system_in_part(const sm_system *whole, int chips);
     X(LINK, "link", "links between chips")                                                         \
     X(LATENCY, "latency", "of links and launches")                                                 \
     X(HOST, "host", "its memory and link")
-typedef enum sm_resource {
-#define X(id, name, help) SM_RESOURCE_##id,
-    SM_RESOURCES(X)
-#undef X
-        SM_RESOURCE_COUNT
-} sm_resource;
+#define SM_RESOURCE_ID(id, ...) SM_RESOURCE_##id,
+typedef enum sm_resource { SM_RESOURCES(SM_RESOURCE_ID) SM_RESOURCE_COUNT } sm_resource;
 extern const char *const sm_resource_names[SM_RESOURCE_COUNT];
 /* Multiply a resource of a system. */
 void sm_system_scale(sm_system *system, sm_resource resource, double factor);
@@ -179,4 +178,3 @@ sm_status sm_system_what_if(const sm_source *text, const sm_system *system, sm_s
  * wrap rule? Axes shorter than 3 do not. */
 bool sm_wraps(const sm_chip *chip, const int *shape, int dims, int axis);
 SM_DECLARATIONS_END
-#endif

@@ -124,7 +124,7 @@ void sm_curve_permute(sm_curve *curve, const sm_group_links *links, const sm_per
     }
     for (int i = 0; i < links->switch_parts; i++) {
         const sm_switch_part *w = &links->sw[i];
-        busy[w->level] = (load ? load->sw[i] : 1.0) * w->groups / w->link_bytes_per_s;
+        busy[w->level] = (load ? load->sw[i] : 1.0) * w->groups / w->peer_bytes_per_s;
         serial += busy[w->level];
     }
     sm_algorithm *a =

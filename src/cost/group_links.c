@@ -66,6 +66,9 @@ static void add_switch_part(sm_group_links *links, int index, int members, doubl
     s->scale_up = sm_level_scales_up(links->system, index);
     s->in_network = level->in_network_reduction;
     s->link_bytes_per_s = level->bytes_per_s_oneway;
+    s->peer_bytes_per_s = level->bytes_per_s_oneway / (level->mesh > 1 ? level->mesh - 1.0 : 1.0);
+    if (members > 1 && members < level->mesh)
+        s->link_bytes_per_s = s->peer_bytes_per_s * (members - 1.0);
     s->members_below = members_below;
     s->groups = chips_below / members_below;
     s->hop_s = level->hop_latency_s;
@@ -107,6 +110,16 @@ void sm_group_links_of(const sm_system *system, const sm_group *group, sm_group_
     }
 }
 
+/* At which a child of this level sends: a permute has one receiver, all others have every member.
+ */
+static double sending_bytes_per_s(const sm_curve *curve, const sm_group_links *links, int level) {
+    for (int i = 0; i < links->switch_parts; i++)
+        if (links->sw[i].level == level)
+            return curve->op == SM_PERMUTE ? links->sw[i].peer_bytes_per_s
+                                           : links->sw[i].link_bytes_per_s;
+    return links->system->level[level].bytes_per_s_oneway;
+}
+
 sm_algorithm *sm_curve_add(sm_curve *curve, const sm_group_links *links, const char *name,
                            double latency_s, const double *busy, double serial_s_per_byte) {
     sm_algorithm *a = &curve->algorithm[curve->n++];
@@ -123,7 +136,7 @@ sm_algorithm *sm_curve_add(sm_curve *curve, const sm_group_links *links, const c
     }
     a->serial = serial_s_per_byte > 0.0;
     a->line.s_per_byte = a->serial ? serial_s_per_byte : most;
-    a->link_bytes_per_byte = most * links->system->level[a->level].bytes_per_s_oneway;
+    a->link_bytes_per_byte = most * sending_bytes_per_s(curve, links, a->level);
     a->book = a->peer_kernel = false;
     a->hops_s = latency_s;
     a->steps = a->fill_s = a->start = 0.0;
@@ -131,23 +144,12 @@ sm_algorithm *sm_curve_add(sm_curve *curve, const sm_group_links *links, const c
     return a;
 }
 
-/* Cards joined to one another by links of their own ("xgmi"): a few of them use few of the links.
- */
-static double mesh_excess(const sm_group_links *links) {
-    const sm_level *level = &links->system->level[0];
-    const sm_tree_level *node = &links->system->chip.tree[0];
-    if (links->switch_parts != 1 || !links->sw[0].scale_up || strcmp(level->name, "xgmi") != 0)
-        return 1.0;
-    return links->n > 1.0 && links->n < node->degree ? (node->degree - 1.0) / (links->n - 1.0)
-                                                     : 1.0;
-}
-
 void sm_algorithm_by_library(sm_algorithm *a, const sm_group_links *links, double steps,
                              double hops_s, double excess) {
     if (links->torus_parts > 0) return;
     a->steps = steps;
     a->hops_s = hops_s;
-    a->excess = excess * mesh_excess(links);
+    a->excess = excess;
     /* Bytes in flight per chip before the slowest of its links is full: part of the fit above. */
     static const double fill_bytes = 6.4e6;
     double slowest = links->system->level[0].bytes_per_s_oneway;

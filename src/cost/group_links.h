@@ -24,7 +24,8 @@ typedef struct sm_switch_part {
     int level, n; /* members: children of this level that hold members; 1 when only levels above are
                      used */
     bool scale_up, in_network;
-    double link_bytes_per_s; /* of one child, one way */
+    double link_bytes_per_s; /* of one child, one way: of a full mesh, of its links to members */
+    double peer_bytes_per_s; /* to one other child: all of that through a switch */
     double members_below;    /* of the group, below one child */
     double groups;           /* that share the link of one child: chips below / members below */
     double hop_s;

@@ -28,6 +28,7 @@ static void push_level(filling *f, int i, int size) {
                             .size = size,
                             .bytes_per_s_oneway = link,
                             .hop_latency_s = tree->hop_latency_s.value,
+                            .mesh = tree->full_mesh ? tree->degree : 0,
                             .in_network_reduction = tree->in_network_reduction};
         strncpy(level->name, tree->name, sizeof level->name - 1);
     }

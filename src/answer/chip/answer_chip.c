@@ -208,6 +208,12 @@ static void link_rows(sm_report *r, const sm_chip *chip) {
                     feed->rate->value, feed->rate->value / feed->chips,
                     feed->latency_s > 0.0 ? feed->latency_s : NAN, feed->in_network_reduction);
     }
+    for (int i = 0; i < n; i++)
+        if (feeds[i].mesh > 1)
+            sm_report_text(r, "%s is a full mesh of %d: of its %s each of the %d others has %s.",
+                           feeds[i].name, feeds[i].mesh,
+                           sm_show_rate(r, feeds[i].rate->value, "B/s"), feeds[i].mesh - 1,
+                           sm_show_rate(r, feeds[i].rate->value / (feeds[i].mesh - 1), "B/s"));
 }
 
 static void shape_text(sm_report *r, const sm_chip *chip) {

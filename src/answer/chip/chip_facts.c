@@ -43,16 +43,16 @@ int sm_chip_feeds(const sm_chip *chip, sm_feed *feeds) {
     int n = 0, chips = 1;
     bool torus = chip->fabric == SM_FABRIC_TORUS;
     const char *onchip = torus ? "vmem" : "l2";
-    add_feed(feeds, &n, (sm_feed){"memory", false, 1, &chip->memory_bytes_per_s, 0.0, false});
-    add_feed(feeds, &n, (sm_feed){onchip, false, 1, &chip->onchip_bytes_per_s, 0.0, false});
-    add_feed(feeds, &n, (sm_feed){"pcie", false, 1, &chip->pcie_bytes_per_s_oneway, 0.0, false});
+    add_feed(feeds, &n, (sm_feed){"memory", false, 1, &chip->memory_bytes_per_s, 0.0, false, 0});
+    add_feed(feeds, &n, (sm_feed){onchip, false, 1, &chip->onchip_bytes_per_s, 0.0, false, 0});
+    add_feed(feeds, &n, (sm_feed){"pcie", false, 1, &chip->pcie_bytes_per_s_oneway, 0.0, false, 0});
     if (torus) {
         add_feed(feeds, &n,
                  (sm_feed){"ici", true, 1, &chip->link_bytes_per_s_oneway,
-                           chip->hop_latency_s.value, false});
+                           chip->hop_latency_s.value, false, 0});
         add_feed(feeds, &n,
                  (sm_feed){"dcn", true, 1, &chip->dcn_bytes_per_s_oneway, chip->dcn_latency_s.value,
-                           false});
+                           false, 0});
         return n;
     }
     /* A node's uplink serves all chips below it: the degrees of the levels inside multiply. */
@@ -60,7 +60,8 @@ int sm_chip_feeds(const sm_chip *chip, sm_feed *feeds) {
         const sm_tree_level *level = &chip->tree[i];
         add_feed(feeds, &n,
                  (sm_feed){level->name, true, chips, &level->child_bytes_per_s_oneway,
-                           level->hop_latency_s.value, level->in_network_reduction});
+                           level->hop_latency_s.value, level->in_network_reduction,
+                           level->full_mesh ? level->degree : 0});
         chips *= level->degree > 0 ? level->degree : 1;
     }
     return n;
@@ -81,8 +82,11 @@ static void put_link(sm_report *r, sm_data *links, const sm_chip *chip, const sm
     sm_data *link = sm_put_object(r, links, NULL);
     bool torus = chip->fabric == SM_FABRIC_TORUS && strcmp(feed->name, "ici") == 0;
     sm_put(r, link, "name|kind|chips_per_child|bytes_per_s_oneway|latency_s|in_network_reduction",
-           feed->name, torus ? "torus" : "switch", feed->chips, feed->rate->value, feed->latency_s,
-           feed->in_network_reduction);
+           feed->name,
+           torus        ? "torus"
+           : feed->mesh ? "full-mesh"
+                        : "switch",
+           feed->chips, feed->rate->value, feed->latency_s, feed->in_network_reduction);
     put_per_dtype(r, link, "ridge_flops_per_byte", chip, feed->rate->value);
     if (!torus) return;
     sm_put(r, link, "links_per_chip", chip->links_per_chip);

@@ -19,6 +19,7 @@ typedef struct sm_feed {
     const sm_fact *rate; /* bytes per second, one way */
     double latency_s;
     bool in_network_reduction;
+    int mesh; /* so many chips share it out over links to one another; 0: no full mesh */
 } sm_feed;
 /* All feeds of a chip, memories first; returns how many (SM_MAX_FEEDS at most). */
 int sm_chip_feeds(const sm_chip *chip, sm_feed *feeds);

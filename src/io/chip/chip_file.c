@@ -74,9 +74,10 @@ static bool is_name(const char *text, size_t most) {
 
 static sm_status read_level(const json_value *v, const sources *given, sm_tree_level *level) {
     *level = (sm_tree_level){.name = NULL};
-    sm_status status = json_expect_keys(v, "an object",
-                                        "name|degree|child_bytes_per_s_oneway|hop_latency_s|"
-                                        "in_network_reduction|in_network_source");
+    sm_status status =
+        json_expect_keys(v, "an object",
+                         "name|degree|child_bytes_per_s_oneway|hop_latency_s|full_mesh|"
+                         "in_network_reduction|in_network_source");
     const json_value *name = json_get(v, "name");
     if (!status && !name) status = json_fail(v, "a level of the tree needs a \"name\"");
     if (!status) status = json_read_text(name, &level->name);
@@ -90,12 +91,15 @@ static sm_status read_level(const json_value *v, const sources *given, sm_tree_l
                            &level->child_bytes_per_s_oneway);
     if (!status)
         status = read_fact(json_get(v, "hop_latency_s"), given, 1e-12, 3600, &level->hop_latency_s);
+    if (!status) status = json_read_bool(json_get(v, "full_mesh"), &level->full_mesh);
     if (!status)
         status = json_read_bool(json_get(v, "in_network_reduction"), &level->in_network_reduction);
     if (level->in_network_reduction) level->in_network_source = given->origin;
     if (!status && level->in_network_reduction)
         status = json_read_text(json_get(v, "in_network_source"), &level->in_network_source);
     if (status) return status;
+    if (level->full_mesh && level->in_network_reduction)
+        return json_fail(v, "a full mesh has no switch that could reduce");
     if (level->degree < 1) return json_fail(v, "a level of the tree needs a \"degree\"");
     if (level->child_bytes_per_s_oneway.value > 0) return SM_OK;
     return json_fail(v, "a level of the tree needs \"child_bytes_per_s_oneway\"");
@@ -433,6 +437,7 @@ static void put_tree(writer *w, sm_data *object, const sm_chip *chip) {
         put_count(w, data, "degree", level->degree);
         put_fact(w, data, parent, "child_bytes_per_s_oneway", level->child_bytes_per_s_oneway);
         put_fact(w, data, parent, "hop_latency_s", level->hop_latency_s);
+        if (level->full_mesh) sm_put(&w->r, data, "full_mesh", level->full_mesh);
         sm_put(&w->r, data, "in_network_reduction", level->in_network_reduction);
         if (level->in_network_reduction)
             put_text(w, data, "in_network_source", level->in_network_source);
