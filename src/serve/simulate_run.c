@@ -12,14 +12,12 @@ static point at(const sim_path *p, double step) {
     return (point){step, seconds};
 }
 
-#define FINE                                                                                       \
-    16.0 /* steps that are not known to be a line are taken in pieces of 1/16 of those before */
-
-/* Steps a..last, both included, line by line: decoding alone is one up to where the engine says. */
+/* Steps a..last, both included, line by line: decoding alone is one up to where the engine says;
+ * of others pieces of a sixteenth of those before are. */
 static double sum_between(const sim_path *p, point a, point last) {
     bool lines = p->engine->line_to && p->n > 0.0 && !(p->prefill > 0.0);
     for (double sum = 0.0;; a = at(p, a.step + 1.0)) {
-        double cached = p->cached + a.step * p->cached_growth, more = a.step / FINE;
+        double cached = p->cached + a.step * p->cached_growth, more = a.step / 16.0;
         if (lines)
             more = (p->n * p->engine->line_to(p->engine->context, cached / p->n) - cached) /
                    p->cached_growth;
