@@ -19,11 +19,17 @@ static double formula_step(void *context, double n, double cached, double prefil
            f->pair * prefill * attended;
 }
 
+static double formula_line(void *context, double each) {
+    (void)context;
+    return each > 0 ? HUGE_VAL : 0;
+}
+
 /* About a 70B model on eight chips: 12 ms to read the weights, 0.1 ms per prompt token. */
 static formula usual_formula = {0.012, 2e-5, 4e-9, 1e-4, 1e-9};
 
 static sm_engine engine_of(formula *f, double kv_tokens) {
-    sm_engine e = {.context = f, .step_s = formula_step, .kv_tokens = kv_tokens};
+    sm_engine e = {
+        .context = f, .step_s = formula_step, .line_to = formula_line, .kv_tokens = kv_tokens};
     e.tokens_per_step = 1.0;
     e.kv_bytes_per_token = 327680.0;
     e.chips = 8;
@@ -650,6 +656,34 @@ static void test_jumps_equal_single_steps(void **state) {
     assert_true(preemptions > 100);
 }
 
+/* Seconds of decoding go up in equal stairs of 40 cached tokens a sequence, with a slope at each.
+ */
+static double stairs_step(void *context, double n, double cached, double prefill, double attended) {
+    (void)context, (void)attended;
+    double each = n > 0 ? cached / n : 0, stair = floor(each / 40);
+    return 0.01 + 1e-4 * prefill + 0.002 * (stair + fmin(1, (each - 40 * stair) / 8));
+}
+
+static double stairs_line(void *context, double each) {
+    (void)context;
+    double from = 40 * floor(each / 40);
+    return each < from + 8 ? from + 8 : from + 40;
+}
+
+/* Of stairs that are alike the middle of a run lies on the line between its ends. */
+static void test_stairs_are_summed(void **state) {
+    for (int policy = 0; policy < SM_POLICY_DISAGGREGATED; policy++) {
+        sm_engine engine = engine_of(&usual_formula, 60000);
+        engine.step_s = stairs_step;
+        engine.line_to = stairs_line;
+        sm_simulation o = options_of(&engine, (sm_policy)policy);
+        sm_simulated fast = simulate_drawn(&o, mixed(0.3, 100, 9));
+        o.stepwise = true;
+        sm_simulated slow = simulate_drawn(&o, mixed(0.3, 100, 9));
+        check_same(&fast, &slow);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_watched_alone),
@@ -670,6 +704,7 @@ int main(void) {
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_laws),
         cmocka_unit_test(test_jumps_equal_single_steps),
+        cmocka_unit_test(test_stairs_are_summed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,6 +95,8 @@ typedef struct sm_engine {
     /* What a step takes longer in which n sequences begin, since an encoder reads their sources;
      * NULL: nothing. */
     double (*begin_s)(void *context, double n);
+    /* Cached tokens of each sequence to which decoding alone is a line from `each` on; or NULL */
+    double (*line_to)(void *context, double each);
     /* NULL, or what a step failed of that could be priced had there been memory */
     const sm_error *error;
     double kv_tokens;            /* that fit in memory */

@@ -276,6 +276,11 @@ static double step_s(void *context, double n, double cached, double prefill, dou
     return prefill >= 1.0 ? mixed_s(t, n, each, prefill, attended) : decode_s(t, n, each);
 }
 
+static double line_to(void *context, double each) {
+    (void)context;
+    return octave_place(each, OF_OCTAVE).high;
+}
+
 /* The sums that simulate keeps of its sequences: who decodes, and what new tokens attend to, which
  * is all cached ones and half of the new. */
 typedef struct step_sums {
@@ -377,6 +382,7 @@ static sm_status make_steps(sm_serve *serve, const sm_plan *plan, bool follows, 
                           .step_s = step_s,
                           .begin_s =
                               has_encoder(variant_of(serve, &t->plan, false, err)) ? begin_s : NULL,
+                          .line_to = line_to,
                           .error = &t->err,
                           .tokens_per_step = t->depth > 0 ? point_tokens(serve, t->depth) : 1.0,
                           .drafted = t->depth,

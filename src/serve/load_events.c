@@ -62,6 +62,11 @@ static double step_s(void *context, double n, double cached, double prefill, dou
                            attended + s->prefix);
 }
 
+static double line_to(void *context, double each) {
+    const side *s = context;
+    return s->steps.line_to(s->steps.context, each + s->prefix) - s->prefix;
+}
+
 static double begin_s(void *context, double n) {
     const side *s = context;
     return s->steps.begin_s(s->steps.context, n * s->each);
@@ -75,6 +80,7 @@ static sm_status make_side(const events *e, sm_serve *serve, const sm_plan *plan
     engine->context = s;
     engine->step_s = step_s;
     engine->begin_s = s->steps.begin_s ? begin_s : NULL;
+    engine->line_to = line_to;
     engine->kv_tokens = e->kv_tokens;
     engine->kv_bytes_per_token = 1;
     return status;

@@ -1,8 +1,6 @@
 /* Runs: so many steps of a replica, from their start to what they leave behind. */
 #include "simulation.h"
 
-#define TOLERANCE 1e-7 /* of the middle of a piece against the line */
-
 typedef struct point {
     double step, seconds;
 } point;
@@ -14,29 +12,24 @@ static point at(const sim_path *p, double step) {
     return (point){step, seconds};
 }
 
-/* A kink between the ends may leave the middle on the line: a piece over which the caches double is
- * halved whatever its middle says. */
-static bool doubles(const sim_path *p, point a, point b) {
-    return p->cached + b.step * p->cached_growth > 2.0 * (p->cached + a.step * p->cached_growth) ||
-           p->attended + b.step * p->attended_growth >
-               2.0 * (p->attended + a.step * p->attended_growth);
+/* Steps a..last, both included, line by line: decoding alone is one up to where the engine says;
+ * of others pieces of a sixteenth of those before are. */
+static double sum_between(const sim_path *p, point a, point last) {
+    bool lines = p->engine->line_to && p->n > 0.0 && !(p->prefill > 0.0);
+    for (double sum = 0.0;; a = at(p, a.step + 1.0)) {
+        double cached = p->cached + a.step * p->cached_growth, more = a.step / 16.0;
+        if (lines)
+            more = (p->n * p->engine->line_to(p->engine->context, cached / p->n) - cached) /
+                   p->cached_growth;
+        double to = a.step + floor(more);
+        point b = to >= last.step ? last : to > a.step ? at(p, to) : a;
+        sum += 0.5 * (b.step - a.step + 1.0) * (a.seconds + b.seconds);
+        if (b.step >= last.step || isnan(sum)) return sum;
+        a = b;
+    }
 }
 
-/* Steps a..b, both included. */
-static double sum_between(const sim_path *p, point a, point b) {
-    double steps = b.step - a.step + 1.0, line = 0.5 * steps * (a.seconds + b.seconds);
-    if (steps <= 2.0) return line;
-    point middle = at(p, floor(0.5 * (a.step + b.step)));
-    double share = (middle.step - a.step) / (b.step - a.step);
-    double expected = a.seconds + share * (b.seconds - a.seconds);
-    bool straight = fabs(middle.seconds - expected) <= TOLERANCE * expected;
-    if (isnan(middle.seconds) || (straight && !doubles(p, a, b)))
-        return isnan(middle.seconds) ? middle.seconds : line;
-    return sum_between(p, a, middle) + sum_between(p, middle, b) - middle.seconds;
-}
-
-/* Seconds of the first k steps: exact where step_s is linear between the ends of a piece, pieces
- * being halved until their middle lies within 1e-7 of the line. NaN when a step has no price. */
+/* Seconds of the first k steps. NaN when a step has no price. */
 static double path_seconds(sim_path *p, double k) {
     if (k < 1.0) return 0.0;
     if (!(p->first_s > 0.0)) p->first_s = at(p, 0.0).seconds;
@@ -44,23 +37,16 @@ static double path_seconds(sim_path *p, double k) {
     return p->begin_s + sum_between(p, (point){0.0, p->first_s}, at(p, k - 1.0));
 }
 
-/* The next number of steps to try between two that take too little and enough: where a line between
- * them meets the time, every third time the middle. */
-static double guess(double low, double low_s, double high, double high_s, double seconds,
-                    int tried) {
-    double share = (seconds - low_s) / (high_s - low_s);
-    double k = ceil(low + share * (high - low));
-    if (tried % 3 == 2 || !isfinite(k)) k = floor(0.5 * (low + high));
-    return fmin(fmax(k, low + 1.0), high - 1.0);
-}
-
 /* The least number of steps in 1..most, which take most_s, that take at least `seconds`; most when
- * none does. *taken: the seconds of so many. */
+ * none does. *taken: the seconds of so many. Tried is where a line between two that take too little
+ * and enough meets the time, every third time the middle. */
 static double path_steps(sim_path *p, double most, double most_s, double seconds, double *taken) {
     double low = 0.0, low_s = 0.0, high = most, high_s = most_s;
     if (isnan(high_s) || high_s < seconds) low = high;
     for (int tried = 0; high - low > 1.0; tried++) {
-        double k = guess(low, low_s, high, high_s, seconds, tried);
+        double share = (seconds - low_s) / (high_s - low_s), k = ceil(low + share * (high - low));
+        if (tried % 3 == 2 || !isfinite(k)) k = floor(0.5 * (low + high));
+        k = fmin(fmax(k, low + 1.0), high - 1.0);
         double k_s = path_seconds(p, k);
         if (k_s >= seconds) high = k, high_s = k_s;
         else low = k, low_s = k_s;
