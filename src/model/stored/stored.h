@@ -63,7 +63,7 @@ typedef struct quantization {
     bool with_head;               /* the unembedding is quantised unless a list says otherwise */
     bool experts_only;
     bool everything; /* routers and the embedding too */
-    bool unknown; /* a method that is not understood: everything is counted as unquantised */
+    bool unknown;    /* a method that is not understood: everything is counted as unquantised */
 } quantization;
 /* Read the quantization_config, and the expert_dtype of the whole config (NULL: it has none).
  * SM_BAD_INPUT with the place of what is no such value. */
