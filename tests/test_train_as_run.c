@@ -134,6 +134,23 @@ static void the_chip_with_the_end_of_a_sequence_attends_most(void **state) {
     sm_arena_free(j.arena);
 }
 
+/* Eight chips that share eight sequences attend no quicker than with a sequence each: a kernel of
+ * fewer rows masks less of a block in vain and fills less of the matrix units. */
+static void a_ring_of_tpus_attends_no_quicker_than_one_chip(void **state) {
+    static const char *const systems[] = {"tpu-v5p:2x2x2", "tpu-v5e:2x4", "tpu-v6e:2x4"};
+    for (size_t i = 0; i < sizeof systems / sizeof *systems; i++)
+        for (int way = SM_PHASE_FORWARD; way <= SM_PHASE_BACKWARD_INPUT; way++) {
+            priced_job j;
+            open_job(&j, "llama-3.1-8b", systems[i]);
+            double alone = op_s(&j, "data=8,microbatch=1", "o", (sm_phase)way);
+            double ring = op_s(&j, "context=8,context_by=ring,microbatch=8", "o", (sm_phase)way);
+            if (!(ring >= alone * (1 - 1e-3)))
+                fail_msg("%s, %d: %g s, %g alone", systems[i], way, ring, alone);
+            sm_train_free(j.train);
+            sm_arena_free(j.arena);
+        }
+}
+
 /* The launch of an op is that of the calibration, not the gap of a GPU's queue. */
 static void an_op_costs_its_launch(void **state) {
     priced_job j;
@@ -184,6 +201,7 @@ int main(void) {
         cmocka_unit_test(experts_have_a_slot_for_every_token),
         cmocka_unit_test(weights_are_their_own_master_copy),
         cmocka_unit_test(the_chip_with_the_end_of_a_sequence_attends_most),
+        cmocka_unit_test(a_ring_of_tpus_attends_no_quicker_than_one_chip),
         cmocka_unit_test(an_op_costs_its_launch),
         cmocka_unit_test(what_cannot_be_run_is_refused),
     };

@@ -65,25 +65,24 @@ static sm_attention_shape attention_shape(const sm_train *t, const variant *v, c
     double sequences = d->sequences / d->ways[w->batch.mask & d->sequence_axes];
     double heads = size_at(&w->batch, d) / sequences, kv_heads = size_at(&w->kv_heads, d);
     double block = t->system.chip.fabric == SM_FABRIC_TORUS ? t->software_memory.mask_block : 0;
-    double q_len = size_at(&w->m, d), at_once = t->seq; /* keys: of a ring those of one chip */
     int kernel = v->rules.attention;
-    if (v->rules.context_by == SM_CONTEXT_RING) at_once = q_len;
     if (kernel == SM_ATTENTION_FUSED) kernel = newest_kernel(t);
-    return (sm_attention_shape){.batch = sequences,
-                                .q_len = q_len,
-                                .keys = size_at(&w->n, d),
-                                .kv_len = t->seq,
-                                .heads = heads,
-                                .kv_heads = kv_heads < heads ? kv_heads : heads,
-                                .head_size = size_at(&w->k, d),
-                                .v_head_size = w->value_size,
-                                .dtype = SM_BF16,
-                                .kv_bytes = t->weight_bytes,
-                                .one_kernel = true,
-                                .head_blocks = true,
-                                .block = smaller(block, at_once),
-                                .kernel = kernel,
-                                .panel = t->software.panels ? SM_QUERIES_AT_ONCE : 0};
+    return (sm_attention_shape){
+        .batch = sequences,
+        .q_len = size_at(&w->m, d),
+        .keys = size_at(&w->n, d),
+        .kv_len = t->seq,
+        .heads = heads,
+        .kv_heads = kv_heads < heads ? kv_heads : heads,
+        .head_size = size_at(&w->k, d),
+        .v_head_size = w->value_size,
+        .dtype = SM_BF16,
+        .kv_bytes = t->weight_bytes,
+        .one_kernel = true,
+        .head_blocks = true,
+        .block = smaller(block, t->seq), /* fewer rows waste less, but fill less too */
+        .kernel = kernel,
+        .panel = t->software.panels ? SM_QUERIES_AT_ONCE : 0};
 }
 
 /* A norm as a framework without a kernel of its own for it runs it (LlamaRMSNorm in PyTorch): to

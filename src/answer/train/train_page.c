@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-enum { TOP_COLLECTIVES = 8 };
+enum { TOP_COLLECTIVES = 8, MOST_STAGE_LINES = 8 };
 
 /* ---- words ---- */
 
@@ -160,22 +160,39 @@ static void buffers(sm_report *r, const sm_memory *m) {
                        sm_show_bytes(r, m->outside));
 }
 
-/* Ranks of the pipeline, those in a row that hold the same in one line. */
+/* The first after this rank of the pipeline that holds something else. */
+static int next_stage(const sm_plan_detail *detail, int stage) {
+    const sm_memory *m = &detail->stage_memory[stage];
+    const double alike = 1e-6 * m->total;
+    int next = stage + 1;
+    for (; next < detail->stages; next++) {
+        const sm_memory *n = &detail->stage_memory[next];
+        if (fabs(n->total - m->total) >= alike || fabs(n->activations - m->activations) >= alike)
+            break;
+    }
+    return next;
+}
+
+/* Ranks of the pipeline, those in a row that hold the same in one line; of many the first and the
+ * last. */
 static void memory_of_stages(sm_report *r, const sm_plan_detail *detail) {
     if (detail->stages < 2) return;
     sm_table *table = sm_page_table(
         r, NULL,
         "<stage|>{B}weights|>{B}gradients|>{B}optimizer|>{B}activations|>{B}buffers|>{B}in all");
-    for (int i = 0, next; i < detail->stages; i = next) {
+    int lines = 0, line = 0;
+    for (int i = 0; i < detail->stages; i = next_stage(detail, i)) lines++;
+    for (int i = 0, next; i < detail->stages; i = next, line++) {
         const sm_memory *m = &detail->stage_memory[i];
-        const double alike = 1e-6 * m->total;
-        for (next = i + 1; next < detail->stages && fabs(m[next - i].total - m->total) < alike &&
-                           fabs(m[next - i].activations - m->activations) < alike;)
-            next++;
+        next = next_stage(detail, i);
+        if (lines > MOST_STAGE_LINES && line >= MOST_STAGE_LINES - 1 && line < lines - 1) continue;
         sm_page_row(r, table,
                     next > i + 1 ? sm_textf(r, "%d to %d", i, next - 1) : sm_textf(r, "%d", i),
                     m->params, m->gradients, m->optimizer, m->activations, m->buffers, m->total);
     }
+    if (lines > MOST_STAGE_LINES)
+        sm_report_text(r, "Between the last two %d more; --json has them all.",
+                       lines - MOST_STAGE_LINES);
 }
 
 static void memory_bar(sm_report *r, const sm_plan *plan, const sm_memory *m) {
