@@ -133,7 +133,7 @@ static void modelopt_and_quark(void **state) {
     takes("{\"quant_method\": \"modelopt\", \"quant_algo\": \"MIXED_PRECISION\", "
           "\"quantized_layers\": {\"model.layers.0.mlp\": {\"quant_algo\": \"W4A16_AWQ\", "
           "\"group_size\": 64}, \"model.layers.1.self_attn.q_proj\": {\"quant_algo\": \"FP8\"}}}",
-          2 * linear - 2.0 * (3 * WIDE + SQUARE) + 3 * WIDE * (0.5 + 2.0 / 64) +
+          2 * linear - 2.0 * (3 * WIDE + SQUARE) + 3 * WIDE * (0.5 + 4.0 / 64) +
               2.0 * (256 + 256 + 512) + SQUARE + 8 + left);
     takes("{\"quant_method\": \"quark\", \"global_quant_config\": {\"weight\": {\"dtype\": "
           "\"fp8_e4m3\", \"qscheme\": \"per_tensor\"}}, \"exclude\": [\"lm_head\"]}",
@@ -143,6 +143,76 @@ static void modelopt_and_quark(void **state) {
           "\"layer_quant_config\": {\"*self_attn*\": {\"weight\": {\"dtype\": \"int8\", "
           "\"qscheme\": \"per_channel\"}}}, \"exclude\": [\"lm_head\"]}",
           2.0 * (3 * WIDE * (0.5 + 1.0 / 32) + 4 * (SQUARE + 2 * 256)) + left);
+}
+
+/* total_size of the published indexes, over two bytes: MiMo-7B with its layer that predicts, and
+ * the language model of DeepSeek-OCR-2, which has no latent (its other tensors see). */
+static void published_indexes_are_met(void **state) {
+    double predicting;
+    sm_model m = model_of("mimo", "{\"model_type\": \"mimo\", \"hidden_size\": 4096, "
+                                  "\"num_hidden_layers\": 36, \"num_attention_heads\": 32, "
+                                  "\"num_key_value_heads\": 8, \"intermediate_size\": 11008, "
+                                  "\"vocab_size\": 151680, \"num_nextn_predict_layers\": 1}");
+    assert_string_equal(sm_architecture_apart(m.architecture, 0, &predicting), "predicting");
+    assert_true(sm_model_params(&m).total + predicting == 15666819072 / 2);
+    m = model_of("ocr", "{\"model_type\": \"deepseek_vl_v2\", \"hidden_size\": 1280, "
+                        "\"vision_config\": {\"image_size\": 1024}, \"language_config\": "
+                        "{\"use_mla\": false, \"hidden_size\": 1280, \"num_hidden_layers\": 12, "
+                        "\"num_attention_heads\": 10, \"num_key_value_heads\": 10, "
+                        "\"intermediate_size\": 6848, \"moe_intermediate_size\": 896, "
+                        "\"n_routed_experts\": 64, \"n_shared_experts\": 2, "
+                        "\"num_experts_per_tok\": 6, \"first_k_dense_replace\": 1, "
+                        "\"q_lora_rank\": null, \"kv_lora_rank\": null, \"v_head_dim\": 0, "
+                        "\"qk_nope_head_dim\": 0, \"qk_rope_head_dim\": 0, "
+                        "\"vocab_size\": 129280}}");
+    assert_true(sm_model_params(&m).total == 2934734080);
+    assert_string_equal(m.note, "the vision part is left out");
+}
+
+/* Parts of one tensor of a checkpoint have its tables once, and its name: Phi-3's products of
+ * queries, keys and values, and of gate and width, under GPTQ, whose order of 32 bits an input is
+ * one for each. */
+static void parts_of_a_tensor(void **state) {
+    const char *phi3 = "{\"model_type\": \"phi3\", \"hidden_size\": 256, \"vocab_size\": 1000, "
+                       "\"num_hidden_layers\": 2, \"num_attention_heads\": 4, "
+                       "\"num_key_value_heads\": 4, \"intermediate_size\": 512}";
+    sm_model m = model_with("phi3", phi3,
+                            "\"quantization_config\": {\"quant_method\": \"gptq\", "
+                            "\"bits\": 4, \"group_size\": 128}");
+    assert_true(m.stored.bytes ==
+                linear * (0.5 + 2.5 / 128) + 4 * 2.0 * (256 + 256 + 256 + 512) + left);
+    m = model_with("phi3", phi3,
+                   "\"quantization_config\": {\"quant_method\": \"awq\", "
+                   "\"modules_to_not_convert\": [\"qkv_proj\", \"v_proj\"]}");
+    assert_true(m.stored.bytes ==
+                linear * (0.5 + 2.5 / 128) + left + 2.0 * 3 * SQUARE * (2 - 0.5 - 2.5 / 128));
+}
+
+/* MLX: each group of inputs has a scale and a bias of 16 bits; the tables too, and routers. Formats
+ * of floats have a byte as their scale. Modules have formats of their own, or none. */
+static void mlx(void **state) {
+    const double tables = 2.0 * TABLE, norms = 2.0 * NORMS;
+    takes("{\"group_size\": 64, \"bits\": 4}", (linear + tables) * (0.5 + 4.0 / 64) + norms);
+    takes("{\"group_size\": 32, \"bits\": 6, \"mode\": \"affine\"}",
+          (linear + tables) * (0.75 + 4.0 / 32) + norms);
+    takes("{\"group_size\": 16, \"bits\": 4, \"mode\": \"nvfp4\"}",
+          (linear + tables) * (0.5 + 1.0 / 16) + norms);
+    takes("{\"group_size\": 64, \"bits\": 4, \"lm_head\": false, \"model.embed_tokens\": "
+          "{\"group_size\": 32, \"bits\": 8}, \"model.layers.1.mlp.down_proj\": {\"bits\": 8}}",
+          linear * (0.5 + 4.0 / 64) + WIDE / 2.0 + TABLE * (1 + 4.0 / 32) + 2.0 * TABLE + norms);
+    sm_model m = model_with("small", SMALL, "\"quantization\": {\"group_size\": 64, \"bits\": 8}");
+    assert_true(m.stored.bytes == (linear + tables) * (1 + 4.0 / 64) + norms);
+    assert_string_equal(m.stored.method, "mlx");
+    assert_true(m.stored.type == SM_INT8);
+    m = model_of("routed", "{\"model_type\": \"mixtral\", \"hidden_size\": 256, "
+                           "\"num_hidden_layers\": 1, \"num_attention_heads\": 4, "
+                           "\"intermediate_size\": 512, \"vocab_size\": 1000, "
+                           "\"num_key_value_heads\": 4, \"num_local_experts\": 8, "
+                           "\"quantization\": {\"group_size\": 64, \"bits\": 4, "
+                           "\"model.layers.0.block_sparse_moe.gate\": {\"bits\": 8}}}");
+    assert_true(m.stored.bytes ==
+                (4.0 * SQUARE + 8 * 3 * WIDE + tables + 8 * 256) * (0.5 + 4.0 / 64) +
+                    8 * 256 / 2.0 + 2.0 * 3 * 256); /* the router in 8 bits */
 }
 
 /* The bytes that the index of the published checkpoint gives as its total_size. */
@@ -278,6 +348,8 @@ static void what_is_no_such_value_is_refused(void **state) {
     refuse("{\"quant_method\": \"fp8\", \"expert_dtype\": \"fp6\"}",
            "an expert_dtype that is not understood; fp4 or fp8");
     refuse("{\"quant_method\": \"modelopt\"}", "quant_algo is missing");
+    refuse("{\"group_size\": 64, \"bits\": 4, \"mode\": \"afine\"}",
+           "a mode that is not understood; the nearest known one is affine");
     refuse("{\"quant_method\": \"compressed-tensors\", \"config_groups\": []}",
            "expected an object of groups, found a list");
 }
@@ -289,6 +361,9 @@ int main(void) {
         cmocka_unit_test(groups_of_inputs),
         cmocka_unit_test(compressed_tensors),
         cmocka_unit_test(modelopt_and_quark),
+        cmocka_unit_test(published_indexes_are_met),
+        cmocka_unit_test(parts_of_a_tensor),
+        cmocka_unit_test(mlx),
         cmocka_unit_test(published_sizes),
         cmocka_unit_test(deepseek_v3),
         cmocka_unit_test(deepseek_v4),

@@ -13,7 +13,5 @@ typedef struct model_lines {
 double facts_size(const sm_text_lines *lines, int array, sm_dimension_role role);
 /* Is it a weight of this piece? A tied one is another's. */
 bool facts_is_own_weight(const sm_text_array *a);
-/* "ffn" of "ffn.wg", "" of "n1". */
-int facts_scope(const char *name);
-/* Has this part of the piece (as long as a scope) a weight with a dimension of this role? */
+/* Has this part of the piece ("ffn" of "ffn.wg") a weight with a dimension of this role? */
 bool facts_scope_has(const sm_text_lines *lines, const char *name, sm_dimension_role role);

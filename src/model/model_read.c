@@ -41,16 +41,17 @@ bool facts_is_own_weight(const sm_text_array *a) {
     return a->role == SM_TEXT_WEIGHT && a->piece < 0;
 }
 
-int facts_scope(const char *name) {
+/* "ffn" of "ffn.wg", "" of "n1". */
+static int scope_of(const char *name) {
     const char *dot = strrchr(name, '.');
     return dot ? (int)(dot - name) : 0;
 }
 
 bool facts_scope_has(const sm_text_lines *l, const char *name, sm_dimension_role role) {
-    int n = facts_scope(name);
+    int n = scope_of(name);
     for (int i = 0; i < l->arrays; i++) {
         const sm_text_array *a = &l->array[i];
-        if (a->role == SM_TEXT_WEIGHT && facts_scope(a->name) == n &&
+        if (a->role == SM_TEXT_WEIGHT && scope_of(a->name) == n &&
             strncmp(a->name, name, (size_t)n) == 0 && facts_size(l, i, role) > 0)
             return true;
     }

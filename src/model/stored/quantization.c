@@ -1,6 +1,6 @@
 /* quantization_config: which modules of a checkpoint are stored how. A row of a table for each
  * method; what packs the weights how is in the libraries that write such checkpoints: transformers
- * (fp8, mxfp4), AutoAWQ, GPTQModel, bitsandbytes, compressed-tensors, ModelOpt, Quark. */
+ * (fp8, mxfp4), AutoAWQ, GPTQModel, bitsandbytes, compressed-tensors, ModelOpt, Quark, MLX. */
 #include "stored.h"
 
 enum { NVFP4_GROUP = 16, MX_GROUP = 32, MOST_GROUP = 1 << 24, MOST_NAMES = 64 };
@@ -136,10 +136,10 @@ static sm_status bitsandbytes(reader *r, stored_format *f) {
 
 /* ---- ModelOpt's names of formats ---- */
 
-/* The format of an object with "quant_algo", and perhaps "group_size". */
+/* The format of an object with "quant_algo", or "mode", and perhaps "group_size". */
 static sm_status read_algorithm(const json_value *object, stored_format *f) {
-    const json_value *v = json_get(object, "quant_algo");
-    const char *names[MOST_NAMES], *name = json_text(v);
+    const json_value *mode = json_get(object, "mode"), *v = json_get(object, "quant_algo");
+    const char *names[MOST_NAMES], *name = json_text(v = mode ? mode : v);
     const stored_algorithm *known = NAMED(stored_algorithms, name);
     size_t n = 0;
     sm_status status = json_expect(object, IS_OBJECT, "an object with \"quant_algo\"");
@@ -149,9 +149,20 @@ static sm_status read_algorithm(const json_value *object, stored_format *f) {
     if (!v) return json_fail(object, "quant_algo is missing");
     for (; n < stored_algorithms_count && n < MOST_NAMES; n++) names[n] = stored_algorithms[n].name;
     const char *near = name ? sm_nearest(name, strlen(name), names, n) : NULL;
-    return json_fail(v, "a quant_algo that is not understood; %s%s",
+    return json_fail(v, "a %s that is not understood; %s%s", v->key,
                      near ? "the nearest known one is " : "one that is known: ",
                      near ? near : stored_algorithms[0].name);
+}
+
+/* MLX: {"group_size": 64, "bits": 4, "model.layers.0.mlp.gate": {"bits": 8, ...}, ...}. What is no
+ * object is no module, or one that stays as it was. */
+static sm_status mlx_scheme(const json_value *module, stored_format *f) {
+    const stored_algorithm *affine = NAMED(stored_algorithms, "affine");
+    *f = json_is(module, IS_OBJECT) ? affine->format : (stored_format){.bits = 16};
+    sm_status status = json_get(module, "mode")
+                           ? read_algorithm(module, f)
+                           : read_size(module, "group_size", MOST_GROUP, &f->block_columns);
+    return status || f->type != SM_INT4 ? status : read_bits(module, "bits", (int)f->bits, f);
 }
 
 /* ---- "weights": {"num_bits": 4, "type": "float", "strategy": "group", ...} ---- */
@@ -308,6 +319,11 @@ static sm_status quark(reader *r) {
                         json_get(r->json, "global_quant_config"), quark_scheme);
 }
 
+static sm_status mlx(reader *r) {
+    r->out->everything = true;
+    return read_modules(r, r->json, true, r->json, mlx_scheme);
+}
+
 /* ---- the table ---- */
 
 static const method methods[] = {
@@ -322,6 +338,7 @@ static const method methods[] = {
     {"modelopt", PATTERN_STARS, "ignore", true, false, NULL, modelopt},
     {"modelopt_fp4", PATTERN_STARS, "ignore", true, false, NULL, modelopt},
     {"quark", PATTERN_STARS, "exclude", true, false, NULL, quark},
+    {"mlx", PATTERN_EXACT, "ignore", true, false, NULL, mlx},
 };
 
 static const method *method_of(const json_value *json) {
@@ -329,6 +346,7 @@ static const method *method_of(const json_value *json) {
     if (!name && is_there(json_get(json, "config_groups"))) name = "compressed-tensors";
     if (!name && json_find(json, "quantization.quant_algo")) name = "modelopt";
     if (!name && truth(json, "load_in_8bit")) name = "bitsandbytes";
+    if (!name && json_get(json, "group_size") && json_get(json, "bits")) name = "mlx";
     for (size_t i = 0; name && i < sizeof methods / sizeof *methods; i++)
         if (strcmp(methods[i].name, name) == 0) return &methods[i];
     return NULL;

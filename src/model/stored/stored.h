@@ -27,17 +27,13 @@ typedef struct stored_scale {
     const char *name;
     double bytes;
 } stored_scale;
-typedef struct stored_module {
-    const char *name, *called;
-} stored_module;
 typedef struct stored_id {
     const char *ending, *config;
 } stored_id;
 extern const stored_algorithm stored_algorithms[];
 extern const stored_scale stored_scales[];
-extern const stored_module stored_modules[];
 extern const stored_id stored_ids[];
-extern const size_t stored_algorithms_count, stored_scales_count, stored_modules_count;
+extern const size_t stored_algorithms_count, stored_scales_count;
 extern const size_t stored_ids_count;
 double stored_bytes(const stored_format *format, double rows, double columns);
 
@@ -66,7 +62,8 @@ typedef struct quantization {
     const stored_format *experts; /* of matrices of routed experts, where it is their own */
     bool with_head;               /* the unembedding is quantised unless a list says otherwise */
     bool experts_only;
-    bool unknown; /* a method that is not understood: everything is counted as unquantised */
+    bool everything; /* routers and the embedding too */
+    bool unknown;    /* a method that is not understood: everything is counted as unquantised */
 } quantization;
 /* Read the quantization_config, and the expert_dtype of the whole config (NULL: it has none).
  * SM_BAD_INPUT with the place of what is no such value. */

@@ -1,6 +1,6 @@
 /* The bytes of a checkpoint: each matrix under the name that checkpoints give it, in the format
- * that the quantization_config has for it. Norms, biases, routers and embeddings are never
- * quantised. */
+ * that the quantization_config has for it. Norms and biases are never quantised, routers
+ * and embeddings by one method alone. */
 #include "stored.h"
 #include <ctype.h>
 #include <regex.h>
@@ -93,10 +93,9 @@ typedef struct sum {
 } sum;
 
 typedef struct counter {
+    const sm_model *model;
     const quantization *q;
-    bool by_name;
-    double float_bytes;
-    double layers; /* that are counted at once */
+    double float_bytes, layers; /* that are counted at once */
     long steps;
     double of_type[SM_DTYPE_COUNT]; /* parameters */
     bool blocks;
@@ -114,14 +113,6 @@ static bool names_all(const stored_group *g) {
     return false;
 }
 
-/* Does what a matrix is called, and so its layer, say how it is stored? */
-static bool goes_by_name(const quantization *q) {
-    bool by_name = q && q->skips > 0;
-    for (int i = 0; q && i < q->groups; i++)
-        by_name |= q->group[i].targets > 1 || !names_all(&q->group[i]);
-    return by_name;
-}
-
 /* NULL: as it was. A group that names the module goes before one of all matrices. */
 static const stored_format *format_of(counter *c, const char *name) {
     const quantization *q = c->q;
@@ -136,22 +127,24 @@ static const stored_format *format_of(counter *c, const char *name) {
 
 /* ---- names ---- */
 
-/* "layers.3.mlp.experts.0.gate_proj" */
-static void name_matrix(const sm_text_lines *l, int array, int layer, bool one, char *name,
+/* "layers.3.mlp.experts.0.gate_proj" of the tensor that has it, or what the text calls it. True: it
+ * is the first part of that tensor. */
+static bool name_matrix(const counter *c, const sm_text_lines *l, int array, int layer, char *name,
                         size_t size) {
-    const char *weight = l->array[array].name;
-    bool heads = facts_scope_has(l, weight, SM_DIMENSION_HEADS), attends = false;
-    bool experts = facts_scope_has(l, weight, SM_DIMENSION_EXPERTS);
-    for (int i = 0; i < l->lines; i++) attends |= l->line[i].op == SM_OPERATOR_ATTENTION;
-    const char *part = facts_size(l, array, SM_DIMENSION_EXPERTS) > 0 ? "mlp.experts.0"
-                       : experts          ? (one ? "mlp.shared_expert" : "mlp.shared_experts")
-                       : heads && attends ? "self_attn"
-                       : heads            ? "linear_attn"
-                                          : "mlp";
-    weight += facts_scope(weight);
-    weight += *weight == '.';
-    const stored_module *known = NAMED(stored_modules, weight);
-    snprintf(name, size, "layers.%d.%s.%s", layer, part, known ? known->called : weight);
+    sm_weight_place place;
+    if (sm_model_weight_place(c->model, l, array, layer, 0, &place, NULL)) {
+        snprintf(name, size, "layers.%d.%s", layer, l->array[array].name);
+        return true;
+    }
+    const char *expert = place.counted < 0 ? "" : c->q->everything ? "switch_mlp" : "0";
+    char *end = strstr(place.name, *expert == 's' ? "experts." : ".weight");
+    if (end) *end = 0;
+    snprintf(name, size, "%s%s%s", place.name, expert, place.behind);
+    end = strstr(name, ".weight");
+    if (end) *end = 0;
+    cut(name, "language_model.");
+    cut_start(name, "model.");
+    return place.offset == 0;
 }
 
 /* ---- matrices ---- */
@@ -181,46 +174,43 @@ static bool shape_of(const sm_text_lines *l, int array, double *rows, double *co
     return false;
 }
 
-static sum add_matrix(counter *c, const stored_format *f, double rows, double columns,
+static sum add_matrix(counter *c, const stored_format *f, bool first, double rows, double columns,
                       double copies) {
+    stored_format own = f ? *f : (stored_format){.bits = 16};
+    if (!first) own.column_bytes = own.matrix_bytes = 0;
     sum s = {.params = rows * columns * copies};
     bool kept = !f || f->bits >= 8 * c->float_bytes;
-    s.bytes = kept ? s.params * c->float_bytes : copies * stored_bytes(f, rows, columns);
+    s.bytes = kept ? s.params * c->float_bytes : copies * stored_bytes(&own, rows, columns);
     if (!kept) c->of_type[f->type] += c->layers * s.params;
     c->blocks |= !kept && f->block_rows > 1;
     return s;
 }
 
 /* Routers, of which no matrix has a width or heads, stay as they are. */
-static bool may_be_quantised(const sm_text_lines *l, int array, bool experts_only) {
+static bool may_be_quantised(const quantization *q, const sm_text_lines *l, int array) {
     bool experts = facts_size(l, array, SM_DIMENSION_EXPERTS) > 0;
-    bool wide = facts_size(l, array, SM_DIMENSION_WIDTH) > 0;
-    if (experts_only) return experts;
-    return experts || wide || !facts_scope_has(l, l->array[array].name, SM_DIMENSION_EXPERTS);
+    if (q && (q->experts_only || q->everything)) return experts || q->everything;
+    return experts || facts_size(l, array, SM_DIMENSION_WIDTH) > 0 ||
+           !facts_scope_has(l, l->array[array].name, SM_DIMENSION_EXPERTS);
 }
 
 /* Matrices of routed experts, then all else of a layer. What a text has a type for is of this type
  * in every checkpoint. */
 static void count_layer(counter *c, const sm_text_lines *l, int layer, sum *experts, sum *other) {
+    int least = c->q && c->q->everything ? 0 : 1;
     for (int i = 0; i < l->arrays; i++) {
         const sm_text_array *a = &l->array[i];
         double rows, columns, copies;
-        char name[96];
+        char name[sizeof(sm_weight_place)];
         if (!facts_is_own_weight(a) || a->shared > 0) continue;
         bool routed = facts_size(l, i, SM_DIMENSION_EXPERTS) > 0 && a->rank > 2;
         sum s = {.bytes = a->elements * (a->typed ? sm_dtype_bytes(a->type) : c->float_bytes),
                  .params = a->elements};
-        if (!a->typed && a->rank > 1 && shape_of(l, i, &rows, &columns, &copies) &&
-            may_be_quantised(l, i, c->q && c->q->experts_only)) {
-            name[0] = 0;
-            if (c->by_name) name_matrix(l, i, layer, false, name, sizeof name);
-            if (strstr(name, "shared_experts")) {
-                char alias[96];
-                name_matrix(l, i, layer, true, alias, sizeof alias);
-                if (!format_of(c, alias)) memcpy(name, alias, sizeof name);
-            }
+        if (!a->typed && a->rank > least && shape_of(l, i, &rows, &columns, &copies) &&
+            may_be_quantised(c->q, l, i)) {
+            bool first = !c->q || name_matrix(c, l, i, layer, name, sizeof name);
             const stored_format *own = routed && c->q ? c->q->experts : NULL;
-            s = add_matrix(c, own ? own : format_of(c, name), rows, columns, copies);
+            s = add_matrix(c, own ? own : format_of(c, name), first, rows, columns, copies);
         }
         sum *to = routed ? experts : other;
         to->bytes += c->layers * s.bytes;
@@ -232,43 +222,22 @@ static double mean(sum s, double otherwise) {
     return s.params > 0 ? s.bytes / s.params : otherwise;
 }
 
-/* The head's matrix, where it has one. */
-static sum count_head(counter *c, const sm_text_lines *l) {
-    double rows, columns, copies;
-    bool fixed = !c->q || !c->q->with_head || c->q->experts_only;
-    for (int i = 0; i < l->arrays; i++) {
-        if (!facts_is_own_weight(&l->array[i]) || facts_size(l, i, SM_DIMENSION_VOCABULARY) <= 0 ||
-            !shape_of(l, i, &rows, &columns, &copies))
-            continue;
-        if (!fixed) return add_matrix(c, format_of(c, "lm_head"), rows, columns, 1);
-        return (sum){rows * columns * c->float_bytes, rows * columns};
-    }
-    return (sum){0, 0};
-}
-
 /* Fill in what the checkpoint of a model takes; float_bytes each where weights are not quantised. q
  * NULL: none is. */
 static void stored_count(sm_model *m, const model_lines *lines, const quantization *q,
                          double float_bytes) {
     sm_stored *out = &m->stored;
-    counter c = {.q = q,
-                 .by_name = goes_by_name(q),
-                 .float_bytes = float_bytes,
-                 .layers = 1,
-                 .steps = PATTERN_MOST_STEPS};
+    counter c = {.model = m, .q = q, .float_bytes = float_bytes, .steps = PATTERN_MOST_STEPS};
     sum experts[SM_MAX_LAYER_KINDS] = {{0, 0}}, other[SM_MAX_LAYER_KINDS] = {{0, 0}};
     double counted = 0;
     *out =
         (sm_stored){.type = SM_BF16, .method = q ? q->method : "", .quantised = q && !q->unknown};
-    int last[SM_MAX_LAYER_KINDS], of_kind[SM_MAX_LAYER_KINDS] = {0};
-    for (int l = 0; l < m->L; l++) {
-        last[m->layer[l]] = l;
-        of_kind[m->layer[l]]++;
-    }
+    bool by_name = q && (q->skips > 0 || q->groups != 1 || !names_all(q->group));
     for (int l = 0; l < m->L; l++) { /* layers of a kind are alike unless their names matter */
         int k = m->layer[l];
-        if (!c.by_name && l < last[k]) continue;
-        c.layers = c.by_name ? 1 : of_kind[k];
+        if (!by_name && experts[k].params + other[k].params > 0) continue;
+        c.layers = by_name;
+        for (int i = l; !by_name && i < m->L; i++) c.layers += m->layer[i] == k;
         count_layer(&c, lines->of[k], l, &experts[k], &other[k]);
     }
     c.layers = 1;
@@ -278,15 +247,28 @@ static void stored_count(sm_model *m, const model_lines *lines, const quantizati
         out->bytes += experts[k].bytes + other[k].bytes;
         counted += experts[k].params + other[k].params;
     }
-    sum head = count_head(&c, lines->of[m->kinds + m->outside - 1]);
-    out->head = mean(head, float_bytes);
-    out->bytes += head.bytes + (sm_model_params(m).total - counted - head.params) * float_bytes;
-    for (int k = m->kinds; k < m->kinds + m->outside; k++)
-        for (int i = 0; i < lines->of[k]->arrays; i++) {
-            const sm_text_array *a = &lines->of[k]->array[i];
-            if (facts_is_own_weight(a) && a->typed)
-                out->bytes += a->elements * (sm_dtype_bytes(a->type) - float_bytes);
+    sum head = {0, 0};
+    out->bytes += (sm_model_params(m).total - counted) * float_bytes;
+    for (int k = m->kinds; k < m->kinds + m->outside; k++) {
+        const sm_text_lines *l = lines->of[k];
+        for (int i = 0; i < l->arrays; i++) {
+            const sm_text_array *a = &l->array[i];
+            if (!facts_is_own_weight(a)) continue;
+            if (a->typed) out->bytes += a->elements * (sm_dtype_bytes(a->type) - float_bytes);
+            if (a->typed || a->rank != 2) continue;
+            bool last = k + 1 == m->kinds + m->outside;
+            bool is_head = last && facts_size(l, i, SM_DIMENSION_VOCABULARY) > 0;
+            double columns =
+                is_head ? facts_size(l, i, SM_DIMENSION_MODEL) : l->dim[a->dim[1]].size;
+            const char *name = is_head ? "lm_head" : "embed_tokens";
+            bool may = q && !q->experts_only && (is_head ? q->with_head : q->everything && !last);
+            const stored_format *f = may ? format_of(&c, name) : NULL;
+            sum s = add_matrix(&c, f, true, a->elements / columns, columns, 1);
+            out->bytes += s.bytes - s.params * float_bytes;
+            if (is_head) head = s;
         }
+    }
+    out->head = mean(head, float_bytes);
     out->blocks = c.blocks;
     for (int t = 0; t < SM_DTYPE_COUNT; t++)
         if (c.of_type[t] > c.of_type[out->type]) out->type = (sm_dtype)t;
@@ -320,6 +302,7 @@ sm_status stored_read(const sm_source *source, const model_lines *lines, sm_aren
     sm_dtype type = float_type(root);
     const json_value *json = key_of(root, "quantization_config");
     if (!json) json = key_of(root, "compression_config");
+    if (!json) json = key_of(root, "quantization"); /* MLX */
     bool given = json && json->kind != IS_NULL;
     if (given) status = quantization_read(json, key_of(root, "expert_dtype"), arena, &q);
     if (status) return status;
