@@ -158,7 +158,6 @@ static void weigh_cells(void) {
         if (!f.h.residual[i].masked) f.weight[f.h.residual[i].cell] += f.h.residual[i].weight;
     for (int i = 0; i < f.h.cells; i++) f.weight[i] *= said_by(f.h.cell[i].software);
 }
-
 /* Where software that is not known is taken to be, on a chip no better than most: where that
  * measured on it is on average, as if OTHERS more were there of what all chips of its fabric have
  * (of 5 they had a fifth of the say on a chip with 50 rows of one software). Its engine is what all
