@@ -232,6 +232,7 @@ for name, told, options in (
         ("minicpm3", "eps", dict(rms_norm_eps=1e-3)), ("gpt_oss", "limit", dict(swiglu_limit=2.0, hidden_act="gelu")),
         ("jamba", "biased", dict(mamba_proj_bias=True, hidden_act="gelu")),
         ("bamba", "relu", dict(mamba_proj_bias=True, hidden_act="relu")),
+        ("falcon_h1", "normed", dict(mamba_rms_norm=True, hidden_act="relu")),
         ("qwen3_next", "eps", dict(rms_norm_eps=1e-3, hidden_act="gelu"))):
     MODELS[f"{name}-{told}"] = (MODELS[name][0], dict(MODELS[name][1], **options))
 

@@ -252,11 +252,6 @@ static size_t part_of(size_t at, size_t end, size_t most) {
     return end - at < most ? end - at : most;
 }
 
-static bool is_few(const product_of *p) {
-    return p->m <= (p->b_transposed ? FEW_TURNED : SM_FEW_ROWS) &&
-           (is_packed(p->of_b) || p->element == SM_ELEMENT_F32);
-}
-
 /* room: for the rows of a, one behind the other; NULL: they lie so. */
 static void multiply_few(const product_of *p, float *room) {
     const size_t run = p->a_transposed ? 1 : p->k;
@@ -309,7 +304,9 @@ static sm_status multiply_batch(product_of p, sm_error *err) {
     size_t m = part_of(0, p.m, SM_PANEL_SIDE), n = part_of(0, p.n, SM_PANEL_SIDE);
     size_t k = part_of(0, p.k, SM_PANEL_SIDE);
     size_t of_a = is_packed(p.of_a) ? m * k : 0, panels = of_a + (is_packed(p.of_b) ? k * n : 0);
-    const bool few = is_few(&p), lies = p.lda == p.k && !p.a_transposed && !is_packed(p.of_a);
+    const bool few = p.m <= (p.b_transposed ? FEW_TURNED : SM_FEW_ROWS) &&
+                     (is_packed(p.of_b) || p.element == SM_ELEMENT_F32);
+    const bool lies = p.lda == p.k && !p.a_transposed && !is_packed(p.of_a);
     const size_t apart = !few ? panels : lies ? 0 : p.m * p.k;
     float *room = apart ? memory_new(apart * sizeof *room) : NULL;
     if (apart && !room) return sm_fail_memory(err);
