@@ -42,12 +42,6 @@ static size_t product(const labels *l) {
     return n;
 }
 
-static size_t room_of(const labels *l, int first, int n) {
-    size_t room = 1;
-    for (int i = first; i < first + n; i++) room *= l->room[i];
-    return room;
-}
-
 static void append(labels *to, const labels *from) {
     for (int i = 0; i < from->n; i++) add(to, from->label[i], from->size[i]);
 }
@@ -369,7 +363,9 @@ static sm_status as_matrix(const pair *p, const sm_local_block *b, const labels 
     bool crossed = same_order(array, &turned) && !same_order(array, &usual);
     const labels *first = crossed ? columns : rows, *second = crossed ? rows : columns;
     int before_columns = p->batch.n + first->n;
-    *m = (matrix){*b, crossed, room_of(array, before_columns, second->n), NULL};
+    size_t lead = 1;
+    for (int i = 0; i < second->n; i++) lead *= array->room[before_columns + i];
+    *m = (matrix){*b, crossed, lead, NULL};
     bool lies_so = crossed || same_order(array, &usual);
     if (lies_so && dense(array, before_columns)) return SM_OK;
     m->transposed = false;
