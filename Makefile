@@ -212,7 +212,7 @@ $(BUILD)/obj/train/%.o $(BUILD)/obj/serve/%.o: ALL_CFLAGS += -Isrc/program
 $(BUILD)/obj/trace/%.o: ALL_CFLAGS += -Isrc/module
 $(BUILD)/obj/io/%.o: ALL_CFLAGS += -Isrc/trace
 $(BUILD)/obj/recipe/%.o: ALL_CFLAGS += -Isrc/notation
-$(foreach d,notation model shard recipe train serve truth io trace cli,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
+$(foreach d,notation model module shard recipe train serve truth io trace answer cli,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
 $(BUILD)/obj/cli/%.o: ALL_CFLAGS += -Isrc/recipe -Isrc/io
 $(BUILD)/obj/run/%.o: ALL_CFLAGS += -Isrc/shard
 # What reads a question and words an answer: nothing of it takes long, and a variant may spare the compiler.

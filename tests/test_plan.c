@@ -110,7 +110,7 @@ static void layouts_are_read(void **state) {
     int of[8];
     sm_plan plan = plan_of("pipeline=4,layout=7.8.8.7");
     assert_string_equal(plan.layout, "7.8*2.7");
-    assert_int_equal(sm_plan_layout_chunks(&plan), 4);
+    assert_int_equal(sm_plan_layout_chunks(plan.layout), 4);
     sm_plan_layout_fill(&plan, 30, 4, of);
     assert_true(of[0] == 7 && of[1] == 8 && of[2] == 8 && of[3] == 7);
     assert_string_equal(plan_of("pipeline=4,layout=2*2.2*1.0").layout, "2*3.0");

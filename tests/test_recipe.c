@@ -217,7 +217,7 @@ static void layouts_have_megatrons_pattern(void **state) {
     assert_string_equal(layout_of_pattern("", arena), "0");
     assert_string_equal(layout_of_pattern("Et()*999999999|t*x", arena), "1.0");
     assert_string_equal(layout_of_pattern("(t*9999)*9999", arena), "0");
-    assert_int_equal(layout_chunks("2.3*29.2"), 31);
+    assert_int_equal(sm_plan_layout_chunks("2.3*29.2"), 31);
 }
 
 /* ---- there and back ---- */

@@ -12,8 +12,7 @@
  * the report is not to be shown: SM_USAGE where a question lacks what it cannot do without or
  * passes a limit. Texts with a grammar are sources (text.h): their names are what errors show, and
  * they end with a 0. Units are SI; the keys of the data carry them. */
-#ifndef SCALEMODEL_ANSWER_H
-#define SCALEMODEL_ANSWER_H
+#pragma once
 #include "scalemodel/evidence.h"
 #include "scalemodel/page.h"
 #include "scalemodel/recipe.h"
@@ -497,4 +496,3 @@ sm_status sm_codebase_calibration(const sm_chip *chip, const char *name, sm_aren
 void sm_page_fact(sm_report *r, sm_why *parent, const char *label, const sm_fact *fact,
                   const char *unit);
 SM_DECLARATIONS_END
-#endif

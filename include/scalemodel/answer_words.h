@@ -1,7 +1,6 @@
 /* answer_words: what answers about sharded einsums share with whoever runs them: a mesh laid on a
  * system, and the steps of a lowering in words. Texts live in the report's arena. */
-#ifndef SCALEMODEL_ANSWER_WORDS_H
-#define SCALEMODEL_ANSWER_WORDS_H
+#pragma once
 #include "scalemodel/lowering.h"
 #include "scalemodel/page.h"
 
@@ -104,4 +103,3 @@ const char *sm_cost_formula(sm_report *r, const sm_lowering_cost *cost);
 /* The name of an operand (or of the output, -1): as written, otherwise "operand 1". */
 const char *sm_array_words(sm_report *r, const sm_einsum *einsum, int array);
 SM_DECLARATIONS_END
-#endif

@@ -2,8 +2,7 @@
  * its layers, and the lines of each kind: texts inlined, options decided, dimensions with sizes.
  * Parameters, FLOPs, caches, shardings and prices all come from these lines. What texts and
  * families mean: docs/notation.md, "Texts". */
-#ifndef SCALEMODEL_ARCHITECTURE_H
-#define SCALEMODEL_ARCHITECTURE_H
+#pragma once
 #include "scalemodel/notation.h"
 
 SM_DECLARATIONS_BEGIN
@@ -68,12 +67,8 @@ enum { SM_READS_RESULT = 1 << 16, SM_OPERATOR_MOST_ARGUMENTS = 16 };
     X(SUM, "sum", 1, 1, WRITTEN, 0, 1, 0)                                                          \
     X(CROSS_ENTROPY, "cross_entropy", 1, 2, WRITTEN, 0, 0, 1)                                      \
     X(SAMPLE, "sample", 1, 1, WRITTEN, 0, 0, 0)
-typedef enum sm_operator {
-#define X(id, name, least, most, shape, flops, linear, reads) SM_OPERATOR_##id,
-    SM_OPERATORS(X)
-#undef X
-        SM_OPERATOR_COUNT
-} sm_operator;
+#define SM_OPERATOR_ID(id, ...) SM_OPERATOR_##id,
+typedef enum sm_operator { SM_OPERATORS(SM_OPERATOR_ID) SM_OPERATOR_COUNT } sm_operator;
 typedef enum sm_operator_shape { SM_SHAPE_UNION, SM_SHAPE_FIRST, SM_SHAPE_WRITTEN } sm_shape_rule;
 typedef struct sm_operator_row {
     const char *name;
@@ -310,4 +305,3 @@ typedef struct sm_program_style {
 sm_status sm_architecture_format(const sm_architecture *a, const sm_program_style *style,
                                  sm_arena *arena, const char **out, sm_error *err);
 SM_DECLARATIONS_END
-#endif

@@ -1,7 +1,6 @@
 /* attention: the sizes of an attention, as a program, a compiled module, a trace and a price have
  * them. */
-#ifndef SCALEMODEL_ATTENTION_H
-#define SCALEMODEL_ATTENTION_H
+#pragma once
 #include "scalemodel/units.h"
 
 SM_DECLARATIONS_BEGIN
@@ -36,4 +35,3 @@ typedef struct sm_attention_shape {
  * in; 0: to the start. */
 double sm_keys_met(double T, double S, bool causal, double window, double chunk);
 SM_DECLARATIONS_END
-#endif

@@ -1,6 +1,5 @@
 /* base: errors, arenas, allocation hooks. Depends on libc alone. */
-#ifndef SCALEMODEL_BASE_H
-#define SCALEMODEL_BASE_H
+#pragma once
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -221,5 +220,11 @@ uint64_t sm_hash_bytes(const void *bytes, size_t n);
     if (order(x, y)) return order(x, y);
 #define SM_BY_TEXT(key)                                                                            \
     if (strcmp(x->key, y->key) != 0) return strcmp(x->key, y->key);
+/* Of rows (id, name, ...) of a list X(...): names, what comes third, ids as texts. */
+#define SM_NAME_OF(id, name, ...) name,
+#define SM_THIRD_OF(id, name, third, ...) third,
+#define SM_ID_OF(id, ...) #id,
+/* Their ids as members of a struct. */
+#define SM_NUMBER_MEMBER(id, ...) double id;
+#define SM_FLAG_MEMBER(id, ...) bool id;
 SM_DECLARATIONS_END
-#endif

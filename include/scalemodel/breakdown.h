@@ -2,8 +2,7 @@
  * compute, of communication that no compute hides, of copies, and of idling by its cause. The parts
  * are disjoint and add up to the step. Then kernels by the op, shapes and module that launched
  * them, and collectives by what they send. */
-#ifndef SCALEMODEL_BREAKDOWN_H
-#define SCALEMODEL_BREAKDOWN_H
+#pragma once
 #include "scalemodel/attention.h"
 #include "scalemodel/trace.h"
 
@@ -100,4 +99,3 @@ sm_status sm_trace_break_down(const sm_trace *trace, sm_arena *arena,
                               const sm_trace_breakdown **out, sm_error *err);
 
 SM_DECLARATIONS_END
-#endif

@@ -1,8 +1,7 @@
 /* chain: lines of sharded einsums over the same indices, of which a later one reads what an earlier
  * one made: "h[B,F] = x[B_X,D] w[D,F_Y]; y[B_X,D] = h[B,F] v[F_Y,D]". One einsum of many operands
  * is a chain of one line. */
-#ifndef SCALEMODEL_CHAIN_H
-#define SCALEMODEL_CHAIN_H
+#pragma once
 #include "scalemodel/shard.h"
 
 SM_DECLARATIONS_BEGIN
@@ -74,4 +73,3 @@ sm_status sm_chain_share_moves(sm_chain *chain, sm_error *err);
 void sm_chain_einsum(const sm_chain *chain, int operands, const sm_array *const *operand,
                      const sm_array *out, sm_einsum *einsum, int *index);
 SM_DECLARATIONS_END
-#endif

@@ -1,8 +1,7 @@
 /* codebase: what is known of a code base of training beyond the constants of its calibration: what
  * it holds in memory, and which FLOPs it counts when it tells an MFU or FLOP/s. A file of
  * data/codebases each, and files of one's own; docs/codebases.md is their manual. */
-#ifndef SCALEMODEL_CODEBASE_H
-#define SCALEMODEL_CODEBASE_H
+#pragma once
 #include "scalemodel/hw.h"
 #include "scalemodel/model.h"
 
@@ -67,12 +66,8 @@ typedef struct sm_software_memory {
     const char *software; /* the name of the code base */
     int from;             /* the month it begins in; 0: always */
     const char *source;
-#define X(key, what) double key;
-    SM_SOFTWARE_MEMORY_NUMBERS(X)
-#undef X
-#define X(key, what) bool key;
-    SM_SOFTWARE_MEMORY_FLAGS(X)
-#undef X
+    SM_SOFTWARE_MEMORY_NUMBERS(SM_NUMBER_MEMBER)
+    SM_SOFTWARE_MEMORY_FLAGS(SM_FLAG_MEMBER)
 } sm_software_memory;
 
 /* ---- FLOPs ---- */
@@ -169,4 +164,3 @@ double sm_flops_peak(const sm_flops_count *count, const sm_chip *chip, sm_dtype 
 char *sm_flops_count_words(const sm_flops_count *count, char *out, size_t size);
 
 SM_DECLARATIONS_END
-#endif

@@ -8,8 +8,7 @@
  *
  * Nothing is printed, no signal is caught, and calls may run at the same time, each with an answer
  * of its own. Files that an option names are read and written. */
-#ifndef SCALEMODEL_COMMAND_H
-#define SCALEMODEL_COMMAND_H
+#pragma once
 #include "scalemodel/serve.h"
 
 SM_DECLARATIONS_BEGIN
@@ -63,4 +62,3 @@ typedef enum sm_form {
  * answer at a time. */
 const char *sm_command_text(sm_command *command, sm_form form, int width);
 SM_DECLARATIONS_END
-#endif

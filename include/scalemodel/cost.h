@@ -1,7 +1,6 @@
 /* cost: what an operation costs on a chip and what a collective costs on a system. Pure functions,
  * no allocation. */
-#ifndef SCALEMODEL_COST_H
-#define SCALEMODEL_COST_H
+#pragma once
 #include "scalemodel/attention.h"
 #include "scalemodel/hw.h"
 #include "scalemodel/shard.h"
@@ -140,12 +139,8 @@ typedef struct sm_collective_cost {
     X(routing_s, 0.0, 1e-4, "s", "per token and layer of experts: permute, count, pad")            \
     X(elementwise_bytes, 0.5, 20.0, "of the least", "moved by norms, activations, residuals")      \
     X(block_scale_s, 0.0, 1e-6, "s", "per element contracted with weights scaled in blocks")
-typedef enum sm_constant {
-#define X(id, low, high, unit, meaning) SM_CONSTANT_##id,
-    SM_CONSTANTS(X)
-#undef X
-        SM_CONSTANT_COUNT
-} sm_constant;
+#define SM_CONSTANT_ID(id, ...) SM_CONSTANT_##id,
+typedef enum sm_constant { SM_CONSTANTS(SM_CONSTANT_ID) SM_CONSTANT_COUNT } sm_constant;
 
 /* What an interval is learned for. */
 #define SM_REGIMES(X)                                                                              \
@@ -157,12 +152,8 @@ typedef enum sm_constant {
     X(experts, "training step of experts")                                                         \
     X(peak, "peak memory")                                                                         \
     X(prefill, "prefill") X(decode, "decode") X(throughput, "serving throughput")
-typedef enum sm_regime {
-#define X(id, name) SM_REGIME_##id,
-    SM_REGIMES(X)
-#undef X
-        SM_REGIME_COUNT
-} sm_regime;
+#define SM_REGIME_ID(id, ...) SM_REGIME_##id,
+typedef enum sm_regime { SM_REGIMES(SM_REGIME_ID) SM_REGIME_COUNT } sm_regime;
 
 /* A collective as measured on groups of so many ranks: takes the place of the algorithms there. */
 typedef struct sm_collective_line {
@@ -179,9 +170,7 @@ typedef struct sm_calibration {
                              benchmarks), ... */
     const char *source;   /* what rows, what fit, when; or from which relative it is borrowed */
     const char *range;    /* where the fit is valid: shapes, chips, lengths; "" when borrowed */
-#define X(id, low, high, unit, meaning) double id;
-    SM_CONSTANTS(X)
-#undef X
+    SM_CONSTANTS(SM_NUMBER_MEMBER)
     unsigned fitted; /* bit per constant: fitted, not borrowed */
     /* 80 % of held-out measurements lie in [expected x lowest, expected x highest]; 0: not
      * learned here. n: rows it was learned from. */
@@ -260,9 +249,7 @@ void sm_range_outside(const char *range, const sm_asked_size *size, int n, char 
 #define SM_STEP_SIZES(X)                                                                           \
     X(chips, "chips") X(sequence, "sequence") X(d_model, "d_model") X(layers, "layers")
 typedef struct sm_step_sizes {
-#define X(id, name) double id;
-    SM_STEP_SIZES(X)
-#undef X
+    SM_STEP_SIZES(SM_NUMBER_MEMBER)
     bool experts; /* of a mixture of experts */
 } sm_step_sizes;
 /* What of a step lies beyond what the constants were fitted to, as their range tells it: "d_model,
@@ -391,4 +378,3 @@ sm_status sm_roofline_under(const sm_chip *chip, const sm_calibration *calibrati
 sm_status sm_roofline_critical(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,
                                const sm_dtype *compute, int index, double *size, sm_error *err);
 SM_DECLARATIONS_END
-#endif

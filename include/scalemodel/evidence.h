@@ -1,8 +1,7 @@
 /* evidence: how near what was measured comes to a question, and so how far off its answer may be.
  * data/evidence has a line for the rows of each architecture on each chip under each software, with
  * the sizes that they span and the median of their errors where they had no part in the fit. */
-#ifndef SCALEMODEL_EVIDENCE_H
-#define SCALEMODEL_EVIDENCE_H
+#pragma once
 #include "scalemodel/cost.h"
 #include "scalemodel/model.h"
 #include "scalemodel/plan.h"
@@ -33,9 +32,7 @@ typedef struct sm_evidence {
     X(software, "their software was")                                                              \
     X(sizes, "they lie beyond the sizes of others")
 typedef struct sm_evidence_apart {
-#define X(key, what) double key;
-    SM_EVIDENCE_APART(X)
-#undef X
+    SM_EVIDENCE_APART(SM_NUMBER_MEMBER)
 } sm_evidence_apart;
 /* As data/evidence has it. */
 const sm_evidence_apart *sm_evidence_apart_of(sm_evidence_use use, bool software_known);
@@ -77,4 +74,3 @@ size_t sm_evidence_find(const sm_evidence_question *q, sm_evidence_near *near, s
 size_t sm_evidence_find_in(const sm_evidence *line, size_t n, const sm_evidence_apart *apart,
                            const sm_evidence_question *q, sm_evidence_near *near, size_t room);
 SM_DECLARATIONS_END
-#endif

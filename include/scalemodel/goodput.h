@@ -1,6 +1,5 @@
 /* goodput: how long a run takes that failures interrupt: checkpoints, restarts, work done again. */
-#ifndef SCALEMODEL_GOODPUT_H
-#define SCALEMODEL_GOODPUT_H
+#pragma once
 #include "scalemodel/base.h"
 
 SM_DECLARATIONS_BEGIN
@@ -51,4 +50,3 @@ typedef struct sm_goodput_seen {
 /* From the first event to the last. */
 sm_goodput_seen sm_goodput_of_events(const sm_run_event *event, size_t n);
 SM_DECLARATIONS_END
-#endif

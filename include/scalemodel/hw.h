@@ -1,7 +1,6 @@
 /* hw: chips, their links, and systems built of them. The catalogue is compiled in; every number has
  * a source. */
-#ifndef SCALEMODEL_HW_H
-#define SCALEMODEL_HW_H
+#pragma once
 #include "scalemodel/text.h"
 #include "scalemodel/units.h"
 
@@ -166,12 +165,8 @@ bool sm_system_in_part(const sm_system *whole, int chips);
     X(LINK, "link", "links between chips")                                                         \
     X(LATENCY, "latency", "of links and launches")                                                 \
     X(HOST, "host", "its memory and link")
-typedef enum sm_resource {
-#define X(id, name, help) SM_RESOURCE_##id,
-    SM_RESOURCES(X)
-#undef X
-        SM_RESOURCE_COUNT
-} sm_resource;
+#define SM_RESOURCE_ID(id, ...) SM_RESOURCE_##id,
+typedef enum sm_resource { SM_RESOURCES(SM_RESOURCE_ID) SM_RESOURCE_COUNT } sm_resource;
 extern const char *const sm_resource_names[SM_RESOURCE_COUNT];
 /* Multiply a resource of a system. */
 void sm_system_scale(sm_system *system, sm_resource resource, double factor);
@@ -183,4 +178,3 @@ sm_status sm_system_what_if(const sm_source *text, const sm_system *system, sm_s
  * wrap rule? Axes shorter than 3 do not. */
 bool sm_wraps(const sm_chip *chip, const int *shape, int dims, int axis);
 SM_DECLARATIONS_END
-#endif

@@ -1,7 +1,6 @@
 /* io: files and JSON: Hugging Face configs, --system files, measured
  * rows. */
-#ifndef SCALEMODEL_IO_H
-#define SCALEMODEL_IO_H
+#pragma once
 #include "scalemodel/recipe.h"
 #include "scalemodel/simulate.h"
 #include "scalemodel/trace.h"
@@ -330,4 +329,3 @@ sm_status sm_io_checkpoint_end(const char *folder, const char *name, int keep, s
 /* Remove NAME.tmp, and NAME unless latest names it. Failures are passed over. */
 void sm_io_checkpoint_abandon(const char *folder, const char *name);
 SM_DECLARATIONS_END
-#endif

@@ -1,7 +1,6 @@
 /* json: the one writer of JSON text (RFC 8259): answers, chips, measured rows, timelines, headers
  * of checkpoints. Numbers are written in the shortest form that reads back to the same double. */
-#ifndef SCALEMODEL_JSON_H
-#define SCALEMODEL_JSON_H
+#pragma once
 #include "scalemodel/report.h"
 
 SM_DECLARATIONS_BEGIN
@@ -26,4 +25,3 @@ void sm_json_write_string(FILE *out, const char *text);
  * finite. */
 void sm_json_write_number(FILE *out, double value);
 SM_DECLARATIONS_END
-#endif

@@ -2,8 +2,7 @@
  * flight, so many a second, all at once) and what the software does with them decide how many
  * sequences decode at once, and so the time per token, the time to the first and the throughput.
  * serve, simulate and validate all ask here. */
-#ifndef SCALEMODEL_LOAD_H
-#define SCALEMODEL_LOAD_H
+#pragma once
 #include "scalemodel/serve.h"
 
 SM_DECLARATIONS_BEGIN
@@ -62,12 +61,8 @@ struct sm_software {
     const sm_software_default *defaults; /* those that hold come one after the other */
     int n_defaults;
     bool budget_given, most_given, share_given, widening_given; /* no default changes them */
-#define X(key, usual, what) bool key;
-    SM_SOFTWARE_FLAGS(X)
-#undef X
-#define X(key, usual, least, most, what) double key;
-    SM_SOFTWARE_NUMBERS(X)
-#undef X
+    SM_SOFTWARE_FLAGS(SM_FLAG_MEMBER)
+    SM_SOFTWARE_NUMBERS(SM_NUMBER_MEMBER)
 };
 /* The software of this name; "serving", which has the usual values, for NULL and any other. */
 const sm_software *sm_software_of(const char *name);
@@ -153,4 +148,3 @@ typedef struct sm_load_times {
 sm_status sm_serve_load(const sm_engines *engines, const sm_load *load, bool lower,
                         sm_load_times *times, sm_error *err);
 SM_DECLARATIONS_END
-#endif

@@ -1,8 +1,7 @@
 /* cost: what a lowered einsum costs: its steps one after the other, and the variants in which one
  * collective runs as a ring overlapped with the einsum (a "collective matmul"). Pure functions, no
  * allocation. */
-#ifndef SCALEMODEL_LOWERING_H
-#define SCALEMODEL_LOWERING_H
+#pragma once
 #include "scalemodel/chain.h"
 #include "scalemodel/cost.h"
 
@@ -134,4 +133,3 @@ sm_status sm_chain_orders(const sm_chain_input *input, sm_arena *arena, sm_chain
 sm_status sm_chain_shardings(const sm_chain_input *input, int array, sm_arena *arena,
                              sm_chain_plan **plan, sm_array **shape, int *n, sm_error *err);
 SM_DECLARATIONS_END
-#endif

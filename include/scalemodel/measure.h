@@ -1,7 +1,6 @@
 /* measure: what the ranks of this machine reach: local products, memory, messages and collectives,
  * each timed many times, and the lines and constants that such timings are fitted by. */
-#ifndef SCALEMODEL_MEASURE_H
-#define SCALEMODEL_MEASURE_H
+#pragma once
 #include "scalemodel/run_train.h"
 
 SM_DECLARATIONS_BEGIN
@@ -29,12 +28,8 @@ sm_spread sm_spread_of(double *sample, int n);
     X(INT8, "int8 weights", 0.0, 0.0)                                                              \
     X(FP8, "fp8 weights", 0.0, 0.0)                                                                \
     X(MXFP4, "mxfp4 weights", 0.0, 0.0)
-typedef enum sm_sweep {
-#define X(id, name, bytes, flops) SM_SWEEP_##id,
-    SM_SWEEPS(X)
-#undef X
-        SM_SWEEP_COUNT
-} sm_sweep;
+#define SM_SWEEP_ID(id, ...) SM_SWEEP_##id,
+typedef enum sm_sweep { SM_SWEEPS(SM_SWEEP_ID) SM_SWEEP_COUNT } sm_sweep;
 /* The name of a sweep, "triad". Static text. */
 const char *sm_sweep_name(sm_sweep stream);
 
@@ -144,4 +139,3 @@ typedef struct sm_timings {
 sm_status sm_measure_constants(const sm_timings *timings, sm_measured_constant *constant,
                                int constants, double *error, sm_error *err);
 SM_DECLARATIONS_END
-#endif

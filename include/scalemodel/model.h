@@ -1,7 +1,6 @@
 /* model: the architecture of a Transformer, read from a Hugging Face config; exact counts of its
  * parameters, FLOPs and KV cache. */
-#ifndef SCALEMODEL_MODEL_H
-#define SCALEMODEL_MODEL_H
+#pragma once
 #include "scalemodel/architecture.h"
 
 SM_DECLARATIONS_BEGIN
@@ -177,4 +176,3 @@ sm_status sm_model_weight_place(const sm_model *model, const sm_text_lines *line
                                 int layer, int number, sm_weight_place *out, sm_error *err);
 
 SM_DECLARATIONS_END
-#endif

@@ -5,8 +5,7 @@
  * What an instruction computes, moves and communicates is worked out from it (module_work), how
  * often a computation runs from the loops that call it; what that costs on a machine is profile's
  * (profile.h). Format: XLA's hlo.proto and its text form. */
-#ifndef SCALEMODEL_MODULE_H
-#define SCALEMODEL_MODULE_H
+#pragma once
 #include "scalemodel/attention.h"
 #include "scalemodel/text.h"
 
@@ -27,11 +26,9 @@ SM_DECLARATIONS_BEGIN
     X(F4E2M1FN, "f4e2m1fn", 32, 8) X(F8E8M0FNU, "f8e8m0fnu", 33, 8) X(TUPLE, "(", 13, 0)           \
     X(OPAQUE, "opaque", 14, 0) X(TOKEN, "token", 17, 0)
 /* clang-format on */
+#define SM_HLO_ID(id, ...) SM_HLO_##id,
 typedef enum sm_module_element {
-#define X(id, name, number, bits) SM_HLO_##id,
-    SM_MODULE_ELEMENTS(X)
-#undef X
-        SM_HLO_ELEMENT_COUNT
+    SM_MODULE_ELEMENTS(SM_HLO_ID) SM_HLO_ELEMENT_COUNT
 } sm_module_element;
 /* Bits of one element in memory; 0 of tuples and tokens. */
 int sm_module_element_bits(sm_module_element element);
@@ -156,12 +153,9 @@ typedef enum sm_module_class {
     X(RECV_DONE, "recv-done", DONE) X(INFEED, "infeed", CUSTOM) X(OUTFEED, "outfeed", CUSTOM)      \
     X(CUSTOM_CALL, "custom-call", CUSTOM)
 /* clang-format on */
+#define SM_OPCODE_ID(id, ...) SM_OPCODE_##id,
 typedef enum sm_module_opcode {
-#define X(id, name, class) SM_OPCODE_##id,
-    SM_MODULE_OPCODES(X)
-#undef X
-        SM_OPCODE_OTHER,
-    SM_OPCODE_COUNT
+    SM_MODULE_OPCODES(SM_OPCODE_ID) SM_OPCODE_OTHER, SM_OPCODE_COUNT
 } sm_module_opcode;
 /* The name of an opcode in HLO, "all-gather"; "" of SM_OPCODE_OTHER. Static text. */
 const char *sm_module_opcode_name(sm_module_opcode opcode);
@@ -326,4 +320,3 @@ bool sm_module_is_understood(const sm_instruction *instruction);
  * than the result where all of them take slices. */
 double sm_module_read_bytes(const sm_module *module, const sm_computation *in, int instruction);
 SM_DECLARATIONS_END
-#endif

@@ -1,8 +1,7 @@
 /* notation: layers as programs one can read. A text says what a layer computes, in the notation of
  * the book (docs/notation.md, "Texts"); a family says which texts a model of its kind is made of,
  * from the fields of a Hugging Face config. */
-#ifndef SCALEMODEL_NOTATION_H
-#define SCALEMODEL_NOTATION_H
+#pragma once
 #include "scalemodel/text.h"
 #include "scalemodel/units.h"
 
@@ -21,11 +20,9 @@ SM_DECLARATIONS_BEGIN
     X(GROUP, "group", "tensor, after heads")                                                       \
     X(WIDTH, "width", "tensor")                                                                    \
     X(EXPERTS, "experts", "expert")
+#define SM_DIMENSION_ID(id, ...) SM_DIMENSION_##id,
 typedef enum sm_dimension_role {
-#define X(id, name, cut_by) SM_DIMENSION_##id,
-    SM_DIMENSION_ROLES(X)
-#undef X
-        SM_DIMENSION_ROLE_COUNT
+    SM_DIMENSION_ROLES(SM_DIMENSION_ID) SM_DIMENSION_ROLE_COUNT
 } sm_dimension_role;
 /* The name of a role, "positions"; "?" of none. Static text. */
 const char *sm_dimension_role_name(sm_dimension_role role);
@@ -73,4 +70,3 @@ sm_status sm_library_families(const sm_library *library, sm_arena *arena, const 
 bool sm_library_has_family(const sm_library *library, const char *name);
 
 SM_DECLARATIONS_END
-#endif

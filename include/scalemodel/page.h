@@ -1,8 +1,7 @@
 /* page: shorthand for filling a report: numbers as people read them, rows of tables, fields of the
  * data. Where memory runs out each marks the report instead of failing, so that an answer reads as
  * a plain list of what it says. Texts live in the report's arena. */
-#ifndef SCALEMODEL_PAGE_H
-#define SCALEMODEL_PAGE_H
+#pragma once
 #include "scalemodel/report.h"
 
 SM_DECLARATIONS_BEGIN
@@ -153,4 +152,3 @@ void sm_page_leaf(sm_report *r, sm_why *parent, const char *label, double value,
 /* Add to parent an input that the question gives: a leaf of source "given". */
 void sm_page_given(sm_report *r, sm_why *parent, const char *label, double value, const char *unit);
 SM_DECLARATIONS_END
-#endif

@@ -3,8 +3,7 @@
  * Training adds a pipeline schedule and an optimizer (train.h), serving batches of sequences
  * (serve.h). One table has a row for each key: its text, its values, its meaning, what it shards,
  * and whose plans have it; reading, printing, help and documentation all come from that row. */
-#ifndef SCALEMODEL_PLAN_H
-#define SCALEMODEL_PLAN_H
+#pragma once
 #include "scalemodel/cost.h"
 #include "scalemodel/program.h"
 
@@ -26,12 +25,8 @@ SM_DECLARATIONS_BEGIN
     X(LION, "lion", 8.0, true, 0.0, "fp32 master weights and one fp32 momentum")                   \
     X(ADAFACTOR, "adafactor", 4.0, true, 0.0, "fp32 master weights; moments of rows and columns")  \
     X(SGD_MOMENTUM, "sgd-momentum", 8.0, true, 0.0, "fp32 master weights and one fp32 momentum")
-typedef enum sm_optimizer {
-#define X(id, name, bytes, master, flops, help) SM_OPTIMIZER_##id,
-    SM_OPTIMIZERS(X)
-#undef X
-        SM_OPTIMIZER_COUNT
-} sm_optimizer;
+#define SM_OPTIMIZER_ID(id, ...) SM_OPTIMIZER_##id,
+typedef enum sm_optimizer { SM_OPTIMIZERS(SM_OPTIMIZER_ID) SM_OPTIMIZER_COUNT } sm_optimizer;
 
 #define SM_SCHEDULES(X)                                                                            \
     X(GPIPE, "gpipe", "all forwards, then all backwards")                                          \
@@ -40,12 +35,8 @@ typedef enum sm_optimizer {
     X(ZB_H1, "zb-h1", "zero-bubble H1: weight gradients fill the cool-down, memory of 1F1B")       \
     X(ZB_V, "zb-v", "zero-bubble V: two chunks per chip in a V, memory of 1F1B")                   \
     X(DUALPIPE, "dualpipe", "bidirectional pipeline of DeepSeek-V3, parameters twice")
-typedef enum sm_schedule {
-#define X(id, name, help) SM_SCHEDULE_##id,
-    SM_SCHEDULES(X)
-#undef X
-        SM_SCHEDULE_COUNT
-} sm_schedule;
+#define SM_SCHEDULE_ID(id, ...) SM_SCHEDULE_##id,
+typedef enum sm_schedule { SM_SCHEDULES(SM_SCHEDULE_ID) SM_SCHEDULE_COUNT } sm_schedule;
 extern const char *const sm_schedule_names[SM_SCHEDULE_COUNT];
 
 enum {
@@ -97,12 +88,8 @@ enum { SM_MOST_LORA_RANK = 4096, SM_MOST_CAPACITY = 1000 };
     X(ORDER, "order", "axes from the innermost, joined by .")                                      \
     X(DIMS, "dims", "order in which torus dimensions are filled, joined by .")                     \
     X(LAYOUT, "layout", "layers of each chunk of the pipeline, joined by .; 8*14: 14 times 8")
-typedef enum sm_plan_key {
-#define X(id, name, meaning) SM_PLAN_##id,
-    SM_PLAN_KEYS(X)
-#undef X
-        SM_PLAN_KEY_COUNT
-} sm_plan_key;
+#define SM_PLAN_ID(id, ...) SM_PLAN_##id,
+typedef enum sm_plan_key { SM_PLAN_KEYS(SM_PLAN_ID) SM_PLAN_KEY_COUNT } sm_plan_key;
 enum {
     SM_PLAN_DEGREES = 6,
     SM_PLAN_OPS_TEXT = 160,
@@ -180,8 +167,8 @@ size_t sm_plan_key_print(const sm_plan *plan, sm_plan_key key, int torus_dims, c
 int sm_plan_key_of_nickname(const char *name, size_t length);
 
 /* ---- plans as text ---- */
-/* Chunks of the pipeline that a plan's layout gives; 0: it has none. */
-int sm_plan_layout_chunks(const sm_plan *plan);
+/* Chunks of the pipeline that the layout of a plan gives; 0: it is empty. */
+int sm_plan_layout_chunks(const char *layout);
 /* The layers of each of so many chunks: as its layout has them, if it is of so many; else equal
  * shares of `layers`, and what is left over goes to the middle: the first chunk also holds the
  * embedding, the last one the head (LLaMA-3 405B took one layer off both, arXiv 2407.21783 section
@@ -534,4 +521,3 @@ static inline double sm_timed_curve_s(const sm_timed_curve *curve, double bytes,
  */
 double sm_timed_curve_upper_s(const sm_timed_curve *curve, double bytes);
 SM_DECLARATIONS_END
-#endif

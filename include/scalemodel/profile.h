@@ -1,8 +1,7 @@
 /* profile: what a compiled program (module.h) costs on a machine, and where its time goes: each
  * kernel by the rooflines and efficiencies of cost.h, each collective on the part of the machine
  * where its groups lie, both laid over each other as the schedule of the program has them. */
-#ifndef SCALEMODEL_PROFILE_H
-#define SCALEMODEL_PROFILE_H
+#pragma once
 #include "scalemodel/breakdown.h"
 #include "scalemodel/cost.h"
 #include "scalemodel/module.h"
@@ -144,4 +143,3 @@ sm_status sm_profile_ran_on(const sm_trace_breakdown *time, const sm_system *sys
                             sm_arena *arena, const sm_profile_ran **out, sm_error *err);
 
 SM_DECLARATIONS_END
-#endif

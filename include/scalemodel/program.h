@@ -2,8 +2,7 @@
  * from the model, backward ops are derived from them, and the partition turns both, by the algebra
  * of shard, into local work and collectives whose sizes are products of dimensions divided by mesh
  * axes. Every parallelism is nothing but a sharding of this program. */
-#ifndef SCALEMODEL_PROGRAM_H
-#define SCALEMODEL_PROGRAM_H
+#pragma once
 #include "scalemodel/attention.h"
 #include "scalemodel/model.h"
 #include "scalemodel/shard.h"
@@ -32,12 +31,8 @@ enum { SM_MAX_DIMENSIONS = 64 };
     X(EXPERT, "expert", "e")                                                                       \
     X(CONTEXT, "context", "c")                                                                     \
     X(TENSOR_W, "tensor_w", "w") X(TENSOR, "tensor", "t") X(TENSOR_Q, "tensor_q", "q")
-typedef enum sm_program_axis {
-#define X(id, name, letter) SM_AXIS_##id,
-    SM_PROGRAM_AXES(X)
-#undef X
-        SM_AXIS_COUNT
-} sm_program_axis;
+#define SM_AXIS_ID(id, ...) SM_AXIS_##id,
+typedef enum sm_program_axis { SM_PROGRAM_AXES(SM_AXIS_ID) SM_AXIS_COUNT } sm_program_axis;
 #define SM_BIT(axis) ((sm_axes)(1u << (axis)))
 enum {
     SM_AXES_TENSOR = (1u << SM_AXIS_TENSOR) | (1u << SM_AXIS_TENSOR_Q) | (1u << SM_AXIS_TENSOR_W)
@@ -581,4 +576,3 @@ int sm_recompute_kept(const sm_partition *partition, sm_bits set, sm_regather re
  * can print shardings. */
 const sm_mesh *sm_program_mesh(void);
 SM_DECLARATIONS_END
-#endif

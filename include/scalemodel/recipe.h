@@ -4,8 +4,7 @@
  *
  *     text --sm_settings_read--> settings --sm_recipe_read--> model, system, batch, plan
  *                                 plan --sm_recipe_write--> text */
-#ifndef SCALEMODEL_RECIPE_H
-#define SCALEMODEL_RECIPE_H
+#pragma once
 #include "scalemodel/plan.h"
 
 SM_DECLARATIONS_BEGIN
@@ -159,4 +158,3 @@ typedef struct sm_recipe_job {
 sm_status sm_recipe_write(const sm_framework *framework, const sm_recipe_job *job, sm_arena *arena,
                           char **text, int *cannot, sm_error *err);
 SM_DECLARATIONS_END
-#endif

@@ -1,7 +1,6 @@
 /* render: report -> text for a terminal, JSON, CSV; charts as SVG; timelines for Perfetto
  * (Chrome trace). */
-#ifndef SCALEMODEL_RENDER_H
-#define SCALEMODEL_RENDER_H
+#pragma once
 #include "scalemodel/report.h"
 
 SM_DECLARATIONS_BEGIN
@@ -35,4 +34,3 @@ sm_status sm_render_chart(const sm_chart *chart, FILE *out, sm_error *err);
  */
 sm_status sm_render_tracks(const sm_tracks *tracks, FILE *out, sm_error *err);
 SM_DECLARATIONS_END
-#endif

@@ -1,8 +1,7 @@
 /* report: a neutral answer: a JSON-like data tree (the contract of interface.md) beside the pages a
  * person reads (sections, lines, tables, bars) and derivation trees. Knows no file format but JSON
  * (json.h). */
-#ifndef SCALEMODEL_REPORT_H
-#define SCALEMODEL_REPORT_H
+#pragma once
 #include "scalemodel/units.h"
 
 SM_DECLARATIONS_BEGIN
@@ -192,4 +191,3 @@ void sm_report_bar(sm_report *r, const char *title, const char *unit, double cap
  * tracks must live as long as the report. */
 void sm_report_chart(sm_report *r, const sm_chart *chart);
 SM_DECLARATIONS_END
-#endif

@@ -1,8 +1,7 @@
 /* run: sharded arrays on real processes. The lowering that was priced is executed step by step:
  * blocks of arrays, collectives over the axes of a mesh, local products. Nothing here knows a
  * price. */
-#ifndef SCALEMODEL_RUN_H
-#define SCALEMODEL_RUN_H
+#pragma once
 #include "scalemodel/shard.h"
 
 SM_DECLARATIONS_BEGIN
@@ -183,4 +182,3 @@ sm_status sm_run_lowering(sm_rank_mesh *m, const sm_einsum *einsum, const sm_low
                           const sm_run_way *way, const sm_local_block *in, sm_run_result *out,
                           sm_error *err);
 SM_DECLARATIONS_END
-#endif

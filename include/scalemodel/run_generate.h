@@ -2,8 +2,7 @@
  * sequences at once, each of its own length, share the ranks by the axes of the batch; keys and
  * values are cached where the program stores them: sequences over data, fsdp and expert, heads over
  * tensor, positions over context. Whatever the ranks, greedy output is that of one. */
-#ifndef SCALEMODEL_RUN_GENERATE_H
-#define SCALEMODEL_RUN_GENERATE_H
+#pragma once
 #include "scalemodel/run_train.h"
 
 SM_DECLARATIONS_BEGIN
@@ -188,4 +187,3 @@ sm_status sm_generate(const sm_generate_job *job, int32_t *const *text, sm_gener
 sm_status sm_generate_states(const sm_generate_job *job, int32_t *const *text, float *states,
                              sm_generate_result *result, sm_error *err);
 SM_DECLARATIONS_END
-#endif

@@ -1,8 +1,7 @@
 /* run_train: a small Transformer trained on real ranks by the planner's own program.
  * Every op is lowered as it was priced (sm_program_walk) and executed block by block, in single
  * precision. Any model whose lines have kernels: see docs/run-train.md. */
-#ifndef SCALEMODEL_RUN_TRAIN_H
-#define SCALEMODEL_RUN_TRAIN_H
+#pragma once
 #include "scalemodel/run.h"
 #include "scalemodel/step.h"
 
@@ -12,11 +11,9 @@ SM_DECLARATIONS_BEGIN
  * scale for each 256 of a rank's numbers. */
 #define SM_TRAIN_OPTIMIZERS(X)                                                                     \
     X(ADAM, "adam") X(ADAM_BF16, "adam-bf16") X(ADAM_8BIT, "adam-8bit") X(SGD, "sgd")
+#define SM_TRAIN_ID(id, ...) SM_TRAIN_##id,
 typedef enum sm_train_optimizer {
-#define X(id, name) SM_TRAIN_##id,
-    SM_TRAIN_OPTIMIZERS(X)
-#undef X
-        SM_TRAIN_OPTIMIZER_COUNT
+    SM_TRAIN_OPTIMIZERS(SM_TRAIN_ID) SM_TRAIN_OPTIMIZER_COUNT
 } sm_train_optimizer;
 
 /* Two answers to a prompt, each behind it, of which the first is preferred: bytes. */
@@ -242,4 +239,3 @@ typedef struct sm_generator sm_generator;
 /* Give a generator its weights, as sm_trainer_load does; there are no moments. */
 sm_status sm_generator_load(sm_generator *g, sm_train_visit find, void *context, sm_error *err);
 SM_DECLARATIONS_END
-#endif

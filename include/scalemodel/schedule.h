@@ -1,8 +1,7 @@
 /* train: pipeline schedules. One microbatch passes p*v chunks forward and backward; a schedule
  * fixes the order in which each of the p stages executes its ops. Time comes from an exact
  * simulation; closed forms where they equal it. */
-#ifndef SCALEMODEL_SCHEDULE_H
-#define SCALEMODEL_SCHEDULE_H
+#pragma once
 #include "scalemodel/plan.h"
 
 SM_DECLARATIONS_BEGIN
@@ -76,4 +75,3 @@ double sm_pipeline_bound(const sm_pipeline *p);
 void sm_schedule_in_flight(sm_schedule schedule, int stages, int chunks_per_stage, int microbatches,
                            int stage, int *held);
 SM_DECLARATIONS_END
-#endif

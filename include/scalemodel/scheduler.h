@@ -1,8 +1,7 @@
 /* scheduler: what an engine that runs does next, by the policies, the memory and the prefix cache
  * of the simulation (simulate.h): the same code, whose clock is the caller's. What a simulation
  * only counts has a place here: pages of the cache, and a seat of each sequence that runs. */
-#ifndef SCALEMODEL_SCHEDULER_H
-#define SCALEMODEL_SCHEDULER_H
+#pragma once
 #include "scalemodel/simulate.h"
 
 SM_DECLARATIONS_BEGIN
@@ -54,4 +53,3 @@ sm_status sm_scheduler_done(sm_scheduler *s, double now_s, sm_error *err);
 /* All that was counted so far, as of a simulation. */
 void sm_scheduler_read(sm_scheduler *s, sm_simulated *out);
 SM_DECLARATIONS_END
-#endif

@@ -1,7 +1,6 @@
 /* search: exact best-first branch and bound over any set of nodes, Pareto sets, and the robust fit
  * of parameters to rows. Knows nothing of plans. */
-#ifndef SCALEMODEL_SEARCH_H
-#define SCALEMODEL_SEARCH_H
+#pragma once
 #include "scalemodel/base.h"
 
 SM_DECLARATIONS_BEGIN
@@ -111,4 +110,3 @@ void sm_robust_at(const sm_robust_fit *f, const double *u, double *residual, dou
 void sm_robust_deviations(const sm_robust_fit *f, const double *u, double *deviation,
                           double *sensitivity);
 SM_DECLARATIONS_END
-#endif

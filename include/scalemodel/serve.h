@@ -1,8 +1,7 @@
 /* serve: what it takes to serve a model: time to first token, time per token, throughput, memory
  * and money of a sharding on a machine, the Pareto set of them, and the fleet for a traffic. A plan
  * is a sharding of the serving program (program.h) and its price comes from cost.h alone. */
-#ifndef SCALEMODEL_SERVE_H
-#define SCALEMODEL_SERVE_H
+#pragma once
 #include "scalemodel/plan.h"
 #include "scalemodel/report.h"
 
@@ -285,4 +284,3 @@ sm_status sm_serve_fleet(const sm_serve_job *job, const sm_calibration *calibrat
                          const sm_serve_search_options *options, const sm_serve_result *answer,
                          double requests_per_s, sm_fleet *fleet, sm_error *err);
 SM_DECLARATIONS_END
-#endif

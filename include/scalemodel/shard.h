@@ -1,7 +1,6 @@
 /* shard: meshes, shardings, einsums in the book's notation, and the algebra: what must be
  * communicated. "The book" is "How To Scale Your Model", chapter 3. */
-#ifndef SCALEMODEL_SHARD_H
-#define SCALEMODEL_SHARD_H
+#pragma once
 #include "scalemodel/text.h"
 #include "scalemodel/units.h"
 
@@ -195,12 +194,8 @@ double sm_einsum_flops(const sm_einsum *einsum);
     X(PERMUTE, "permute")                                                                          \
     X(BROADCAST, "broadcast")                                                                      \
     X(REDUCE, "reduce")
-typedef enum sm_collective {
-#define X(id, name) SM_##id,
-    SM_COLLECTIVES(X)
-#undef X
-        SM_COLLECTIVE_COUNT
-} sm_collective;
+#define SM_COLLECTIVE_ID(id, ...) SM_##id,
+typedef enum sm_collective { SM_COLLECTIVES(SM_COLLECTIVE_ID) SM_COLLECTIVE_COUNT } sm_collective;
 /* The name of a collective, "all-gather". Static text. */
 const char *sm_collective_name(sm_collective op);
 /* Find the collective of this name (`length` bytes). False, with *op untouched, when there is none.
@@ -382,12 +377,8 @@ void sm_size_sweep_point(const sm_size_sweep *sweep, int point, sm_einsum *einsu
     X(F64, "f64", 64)                                                                              \
     X(S32, "s32", 32)                                                                              \
     X(S64, "s64", 64) X(BF16, "bf16", 16) X(S8, "s8", 8) X(E4M3, "e4m3", 8) X(E2M1, "e2m1", 4)
-typedef enum sm_element {
-#define X(id, name, bits) SM_ELEMENT_##id,
-    SM_ELEMENTS(X)
-#undef X
-        SM_ELEMENT_COUNT
-} sm_element;
+#define SM_ELEMENT_ID(id, ...) SM_ELEMENT_##id,
+typedef enum sm_element { SM_ELEMENTS(SM_ELEMENT_ID) SM_ELEMENT_COUNT } sm_element;
 /* Bytes of one element; 0 of none, and of half a byte. */
 size_t sm_element_bytes(sm_element element);
 /* Do blocks of it have scales? */
@@ -525,4 +516,3 @@ int sm_xla_axes(const sm_mesh_cuts *cuts, const sm_xla_piece *piece, int axis[SM
 sm_status sm_xla_resharding(const sm_source *from, const sm_source *to, int rank, sm_arena *arena,
                             sm_mesh *mesh, const char **einsum, sm_error *err);
 SM_DECLARATIONS_END
-#endif

@@ -1,8 +1,7 @@
 /* simulate: requests through an engine, step by step. Discrete events, deterministic for a seed,
  * memory flat in the length of the trace. What a step takes is asked of an sm_engine, so that tests
  * can give one whose queue has a closed form; serve.h gives the real one. */
-#ifndef SCALEMODEL_SIMULATE_H
-#define SCALEMODEL_SIMULATE_H
+#pragma once
 #include "scalemodel/serve.h"
 
 SM_DECLARATIONS_BEGIN
@@ -132,12 +131,8 @@ sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, const sm_engine_
     X(CONTINUOUS, "continuous", "prefill first, decoding waits meanwhile")                         \
     X(CHUNKED, "chunked", "chunks of prefill ride along with decoding")                            \
     X(DISAGGREGATED, "disaggregated", "prefill and decode in pools of their own")
-typedef enum sm_policy {
-#define X(id, name, help) SM_POLICY_##id,
-    SM_POLICIES(X)
-#undef X
-        SM_POLICY_COUNT
-} sm_policy;
+#define SM_POLICY_ID(id, ...) SM_POLICY_##id,
+typedef enum sm_policy { SM_POLICIES(SM_POLICY_ID) SM_POLICY_COUNT } sm_policy;
 extern const char *const sm_policy_names[SM_POLICY_COUNT];
 typedef enum sm_preempt { SM_PREEMPT_RECOMPUTE, SM_PREEMPT_SWAP } sm_preempt;
 typedef enum sm_route {
@@ -230,12 +225,8 @@ typedef struct sm_cache_point {
 /* As large as the HBM of all replicas, with their host memory, and the smallest that find this
  * share of what an endless one does. */
 #define SM_CACHE_POINTS(X) X(HBM, 0) X(HOST, 0) X(HALF, 0.5) X(MOST, 0.8) X(NINE, 0.9) X(ALL, 1)
-enum {
-#define X(id, share) SM_CACHE_##id,
-    SM_CACHE_POINTS(X)
-#undef X
-        SM_CACHE_COUNT
-};
+#define SM_CACHE_ID(id, ...) SM_CACHE_##id,
+enum { SM_CACHE_POINTS(SM_CACHE_ID) SM_CACHE_COUNT };
 typedef struct sm_simulated {
     double requests, finished, refused; /* refused: can never fit in memory */
     /* Of the finished. Every token is accounted for: prefilled = prompt - cached + recomputed; each
@@ -284,4 +275,3 @@ typedef struct sm_max_rate {
 sm_status sm_simulate_max_rate(const sm_simulation *simulation, const sm_rated_arrivals *arrivals,
                                double within, sm_max_rate *out, sm_error *err);
 SM_DECLARATIONS_END
-#endif

@@ -3,8 +3,7 @@
  * that a device has, and the algebra of sharding (shard.h) says what must be communicated. This is
  * what XLA's partitioner does before it optimises (Xu et al. 2021, GSPMD, arXiv:2105.04663; how
  * shardings spread follows Shardy's factors), without its windows and halo exchanges. */
-#ifndef SCALEMODEL_SPMD_H
-#define SCALEMODEL_SPMD_H
+#pragma once
 #include "scalemodel/module.h"
 #include "scalemodel/shard.h"
 
@@ -15,4 +14,3 @@ SM_DECLARATIONS_BEGIN
 sm_status sm_module_partition(const sm_module *module, sm_arena *arena, const sm_module **out,
                               sm_error *err);
 SM_DECLARATIONS_END
-#endif

@@ -3,8 +3,7 @@
  * over actions that a caller plugs in: make an array, move it, compute, drop it. The runtime plugs
  * in memory, communicators and BLAS (run_train.h); the planner a counter of bytes, which gives the
  * memory of a step at its highest moment (train.h). */
-#ifndef SCALEMODEL_STEP_H
-#define SCALEMODEL_STEP_H
+#pragma once
 #include "scalemodel/program.h"
 
 SM_DECLARATIONS_BEGIN
@@ -14,11 +13,9 @@ SM_DECLARATIONS_BEGIN
     X(PARAMS, "weights")                                                                           \
     X(GRADIENTS, "gradients")                                                                      \
     X(OPTIMIZER, "optimizer") X(ACTIVATIONS, "activations") X(BUFFERS, "buffers") X(HOST, "host")
+#define SM_TRAIN_MEMORY_ID(id, ...) SM_TRAIN_MEMORY_##id,
 typedef enum sm_train_memory_part {
-#define X(id, name) SM_TRAIN_MEMORY_##id,
-    SM_TRAIN_MEMORIES(X)
-#undef X
-        SM_TRAIN_MEMORY_COUNT
+    SM_TRAIN_MEMORIES(SM_TRAIN_MEMORY_ID) SM_TRAIN_MEMORY_COUNT
 } sm_train_memory_part;
 extern const char *const sm_train_memory_names[SM_TRAIN_MEMORY_COUNT];
 /* ---- the tasks of a program on a mesh ----
@@ -332,4 +329,3 @@ size_t sm_group_copies(const sm_stage *stage, const sm_gradient_group *group);
 /* Elements of a group's row, with room for all chips' parts. */
 size_t sm_group_row(const sm_stage *stage, const sm_step_layer *layer, int group);
 SM_DECLARATIONS_END
-#endif

@@ -1,6 +1,5 @@
 /* text: sources with spans, errors that underline them, quantities, nearest names. */
-#ifndef SCALEMODEL_TEXT_H
-#define SCALEMODEL_TEXT_H
+#pragma once
 #include "scalemodel/base.h"
 
 SM_DECLARATIONS_BEGIN
@@ -115,4 +114,3 @@ sm_span sm_cursor_name(sm_cursor *c);
 /* Take digits, [0-9]+, at the cursor; length 0 if there are none. Skips no blanks. */
 sm_span sm_cursor_digits(sm_cursor *c);
 SM_DECLARATIONS_END
-#endif

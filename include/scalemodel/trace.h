@@ -2,8 +2,7 @@
  * Perfetto, Nsight Systems) fill one structure: events with a start and a duration on named streams
  * of devices and threads of hosts, joined to what launched them. All later questions are asked of
  * it alone. */
-#ifndef SCALEMODEL_TRACE_H
-#define SCALEMODEL_TRACE_H
+#pragma once
 #include "scalemodel/text.h"
 
 SM_DECLARATIONS_BEGIN
@@ -106,4 +105,3 @@ sm_status sm_trace_parse_xplane(const sm_source *source, sm_arena *arena, const 
                                 sm_error *err);
 
 SM_DECLARATIONS_END
-#endif

@@ -1,8 +1,7 @@
 /* train: what a training plan costs in time, memory and money, and the best plan. A plan is a
  * sharding of the program (program.h) plus a pipeline schedule; its price comes from cost.h alone.
  */
-#ifndef SCALEMODEL_TRAIN_H
-#define SCALEMODEL_TRAIN_H
+#pragma once
 #include "scalemodel/codebase.h"
 #include "scalemodel/report.h"
 #include "scalemodel/schedule.h"
@@ -241,4 +240,3 @@ const sm_search_effort *sm_search_result_effort(const sm_search_result *result);
 sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_arena *arena,
                           const sm_search_result **result, sm_error *err);
 SM_DECLARATIONS_END
-#endif

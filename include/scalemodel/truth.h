@@ -1,7 +1,6 @@
 /* truth: measured rows (operations, collectives, training steps, inference), what the product
  * predicts for each, statistics of the error, and the fit of a calibration to them. */
-#ifndef SCALEMODEL_TRUTH_H
-#define SCALEMODEL_TRUTH_H
+#pragma once
 #include "scalemodel/search.h"
 #include "scalemodel/train.h"
 
@@ -129,12 +128,8 @@ typedef struct sm_inference_row {
     X(TOKEN, "token_s", SM_REGIME_throughput)                                                      \
     X(LATENCY, "latency_s", SM_REGIME_throughput)                                                  \
     X(TTFT, "ttft_s", SM_REGIME_prefill)
-typedef enum sm_served {
-#define X(id, name, regime) SM_SERVED_##id,
-    SM_SERVED(X)
-#undef X
-        SM_SERVED_COUNT
-} sm_served;
+#define SM_SERVED_ID(id, ...) SM_SERVED_##id,
+typedef enum sm_served { SM_SERVED(SM_SERVED_ID) SM_SERVED_COUNT } sm_served;
 /* The name of a quantity, "tpot_s"; "?" of none. Static text. */
 const char *sm_served_name(sm_served quantity);
 /* The regime whose interval a quantity takes. */
@@ -361,4 +356,3 @@ double sm_kendall_tau_apart(const double *a, const double *b, size_t n, double a
  * a fraction. Of equal expectations the first is chosen. NAN of none. */
 double sm_time_lost(const double *expected, const double *measured, size_t n);
 SM_DECLARATIONS_END
-#endif

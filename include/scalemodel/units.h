@@ -1,6 +1,5 @@
 /* units: data types and the printing of SI quantities. */
-#ifndef SCALEMODEL_UNITS_H
-#define SCALEMODEL_UNITS_H
+#pragma once
 #include "scalemodel/base.h"
 
 SM_DECLARATIONS_BEGIN
@@ -22,12 +21,8 @@ SM_DECLARATIONS_BEGIN
     X(INT32, "int32", "s32", 32.0, "32-bit integer")                                               \
     X(INT64, "int64", "s64", 64.0, "64-bit integer")                                               \
     X(BOOL, "bool", "pred", 8.0, "one byte")
-typedef enum sm_dtype {
-#define X(id, name, alias, bits, help) SM_##id,
-    SM_DTYPES(X)
-#undef X
-        SM_DTYPE_COUNT
-} sm_dtype;
+#define SM_DTYPE_ID(id, ...) SM_##id,
+typedef enum sm_dtype { SM_DTYPES(SM_DTYPE_ID) SM_DTYPE_COUNT } sm_dtype;
 
 /* The name of a data type, "bf16"; "?" of none. Static text. */
 const char *sm_dtype_name(sm_dtype dtype);
@@ -77,4 +72,3 @@ int sm_common_factor(int a, int b);
 /* What is left of a whole number, n >= 1, when it is halved as often as it can be. */
 double sm_odd_part(double n);
 SM_DECLARATIONS_END
-#endif

@@ -28,11 +28,7 @@ void sm_calibration_set(sm_calibration *c, sm_constant which, double value) {
 }
 
 const char *sm_regime_name(sm_regime regime) {
-    static const char *const names[SM_REGIME_COUNT] = {
-#define X(id, name) name,
-        SM_REGIMES(X)
-#undef X
-    };
+    static const char *const names[SM_REGIME_COUNT] = {SM_REGIMES(SM_NAME_OF)};
     return names[regime];
 }
 

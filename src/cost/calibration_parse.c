@@ -9,9 +9,7 @@ enum { FIRST_INTERVAL = WORD_KEYS + SM_CONSTANT_COUNT, KEYS = FIRST_INTERVAL + S
 enum { MOST_CALIBRATIONS = 1000, MOST_TEXT = 4000, SHOWN = 40 /* of a bad word in an error */ };
 
 static const char *const keys[KEYS] = {"source", "range", "base", "fitted",
-#define X(id, low, high, unit, meaning) #id,
-                                       SM_CONSTANTS(X)
-#undef X
+                                       SM_CONSTANTS(SM_ID_OF)
 #define X(id, name) "interval." #id,
                                            SM_REGIMES(X)
 #undef X

@@ -3,11 +3,7 @@
 
 #include "scalemodel/hw.h"
 
-const char *const sm_resource_names[SM_RESOURCE_COUNT] = {
-#define X(id, name, help) name,
-    SM_RESOURCES(X)
-#undef X
-};
+const char *const sm_resource_names[SM_RESOURCE_COUNT] = {SM_RESOURCES(SM_NAME_OF)};
 
 static void scale_links(sm_system *s, double factor) {
     sm_chip *c = &s->chip;

@@ -3,10 +3,7 @@
 #include <math.h>
 
 #include "module_parts.h"
-
-static bool begins(const char *text, const char *word) {
-    return !strncmp(text, word, strlen(word));
-}
+#include "named.h"
 
 /* Of a tuple of a result and scratch space the result. */
 static const sm_module_shape *result_of(const sm_instruction *it) {
@@ -15,19 +12,19 @@ static const sm_module_shape *result_of(const sm_instruction *it) {
 
 /* __cublas$gemm, __cublas$lt$matmul, __cublas$lt$matmul$f8: the first two operands. */
 static bool is_product(const sm_instruction *it) {
-    return begins(it->target, "__cublas$") && it->operands > 1 && it->lhs_contracting.n > 0;
+    return begins_with(it->target, "__cublas$") && it->operands > 1 && it->lhs_contracting.n > 0;
 }
 
 static bool is_convolution(const sm_instruction *it) {
-    return begins(it->target, "__cudnn$conv") && it->operands > 1 && it->convolution;
+    return begins_with(it->target, "__cudnn$conv") && it->operands > 1 && it->convolution;
 }
 
 /* Fused attention of cuDNN, whose configuration has the shape of the scores, and of Transformer
  * Engine, whose has all sizes. */
 enum { OF_SCORES = 4, OF_ALL = 7 };
 static bool is_attention(const sm_instruction *it) {
-    bool cudnn = begins(it->target, "__cudnn$fmha") && it->dimensions.n == OF_SCORES;
-    bool engine = begins(it->target, "te_fused_attn_") && it->dimensions.n == OF_ALL;
+    bool cudnn = begins_with(it->target, "__cudnn$fmha") && it->dimensions.n == OF_SCORES;
+    bool engine = begins_with(it->target, "te_fused_attn_") && it->dimensions.n == OF_ALL;
     return it->operands > 2 && (cudnn || engine);
 }
 

@@ -6,11 +6,7 @@
 #include <ctype.h>
 #include <string.h>
 
-const char *const lexer_keywords[] = {
-#define X(id, word) word,
-    LEXER_KEYWORDS(X)
-#undef X
-};
+const char *const lexer_keywords[] = {LEXER_KEYWORDS(SM_NAME_OF)};
 
 static int byte_at(const lexer *l, size_t at) {
     return at < l->end ? (unsigned char)l->source->text[at] : -1;

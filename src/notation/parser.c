@@ -171,11 +171,7 @@ void parse_sets(parser *p, tree_sets *list, int kinds, const char *what) {
 
 /* ---- roles and sizes ---- */
 
-static const char *const role_names[] = {
-#define X(id, name, cut_by) name,
-    SM_DIMENSION_ROLES(X)
-#undef X
-};
+static const char *const role_names[] = {SM_DIMENSION_ROLES(SM_NAME_OF)};
 
 static void add_role(parser *p, sm_dimension_role role) {
     sm_library *library = p->library;

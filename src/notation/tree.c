@@ -130,11 +130,7 @@ const tree_attribute *tree_find_attribute(const tree_attribute *list, tree_attri
 }
 
 const char *sm_dimension_role_name(sm_dimension_role role) {
-    static const char *const names[] = {
-#define X(id, name, cut_by) name,
-        SM_DIMENSION_ROLES(X)
-#undef X
-    };
+    static const char *const names[] = {SM_DIMENSION_ROLES(SM_NAME_OF)};
     return (unsigned)role < SM_DIMENSION_ROLE_COUNT ? names[role] : "?";
 }
 

@@ -102,11 +102,9 @@ typedef struct tree_set {
     X(WEIGHED, "weighed", NOTHING, FLAG(weighed))                                                  \
     X(SHARED, "shared", MAYBE, OF_WEIGHTS)                                                         \
     X(OWN, "own", NOTHING, OF_WEIGHTS)
+#define TREE_ATTRIBUTE_ID(id, ...) TREE_ATTRIBUTE_##id,
 typedef enum tree_attribute_kind {
-#define X(id, name, value, is) TREE_ATTRIBUTE_##id,
-    TREE_ATTRIBUTES(X)
-#undef X
-        TREE_ATTRIBUTE_COUNT
+    TREE_ATTRIBUTES(TREE_ATTRIBUTE_ID) TREE_ATTRIBUTE_COUNT
 } tree_attribute_kind;
 
 typedef struct tree_attribute {
@@ -268,12 +266,8 @@ const tree_set *tree_find_set(const tree_set *list, const char *name);
     X(ROUNDUP, "roundup", 2, 2)                                                                    \
     X(LENGTH, "length", 1, 1) /* of a list or word */                                              \
     X(TIMES, "count", 2, 2)   /* how often a list or word holds the second */
-typedef enum tree_function {
-#define X(id, name, least, most) TREE_FUNCTION_##id,
-    TREE_FUNCTIONS(X)
-#undef X
-        TREE_FUNCTION_COUNT
-} tree_function;
+#define TREE_FUNCTION_ID(id, ...) TREE_FUNCTION_##id,
+typedef enum tree_function { TREE_FUNCTIONS(TREE_FUNCTION_ID) TREE_FUNCTION_COUNT } tree_function;
 typedef struct tree_function_row {
     const char *name;
     int least, most;

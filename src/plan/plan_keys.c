@@ -12,16 +12,8 @@ _Static_assert(sizeof(sm_context_by) == sizeof(int) && sizeof(sm_recompute) == s
                "the values of a plan are stored through int");
 _Static_assert(SM_PLAN_KEY_COUNT <= 64, "a bit for each in sm_plan.given");
 
-const char *const sm_schedule_names[SM_SCHEDULE_COUNT] = {
-#define X(id, name, help) name,
-    SM_SCHEDULES(X)
-#undef X
-};
-static const char *const optimizers[] = {
-#define X(id, name, bytes, master, flops, help) name,
-    SM_OPTIMIZERS(X)
-#undef X
-};
+const char *const sm_schedule_names[SM_SCHEDULE_COUNT] = {SM_SCHEDULES(SM_NAME_OF)};
+static const char *const optimizers[] = {SM_OPTIMIZERS(SM_NAME_OF)};
 #define X(id, name, meaning) static const char name_##id[] = name, meaning_##id[] = meaning;
 SM_PLAN_KEYS(X)
 #undef X

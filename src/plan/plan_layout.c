@@ -51,23 +51,23 @@ sm_status plan_layout_read(const sm_source *source, sm_span value, char *out, sm
 }
 
 /* Up to `most` of them; returns how many there are. */
-static int read_back(const sm_plan *plan, int *layers, int most) {
-    int n = 0;
-    for (const char *at = plan->layout; *at;) {
+static int read_back(const char *layout, int *layers, int most) {
+    long n = 0;
+    for (const char *at = layout; *at;) {
         char *end;
         long number = strtol(at, &end, 10), times = *end == '*' ? strtol(end + 1, &end, 10) : 1;
-        for (; times > 0; times--, n++)
-            if (n < most) layers[n] = (int)number;
+        for (long i = n; layers && i < n + times && i < most; i++) layers[i] = (int)number;
+        n += times;
         at = *end ? end + 1 : end;
     }
-    return n;
+    return (int)n;
 }
 
-int sm_plan_layout_chunks(const sm_plan *plan) { return read_back(plan, NULL, 0); }
+int sm_plan_layout_chunks(const char *layout) { return read_back(layout, NULL, 0); }
 
 void sm_plan_layout_fill(const sm_plan *plan, int layers, int chunks, int *of) {
     int base = layers / chunks, extra = layers % chunks;
-    if (plan->layout[0] && read_back(plan, of, chunks) == chunks) return;
+    if (plan->layout[0] && read_back(plan->layout, of, chunks) == chunks) return;
     for (int c = 0; c < chunks; c++) {
         int rank = c == chunks - 1 ? chunks - 1 : c == 0 ? chunks - 2 : c - 1; /* middle first */
         of[c] = base + ((chunks == 1 ? 0 : rank) < extra ? 1 : 0);
@@ -76,7 +76,7 @@ void sm_plan_layout_fill(const sm_plan *plan, int layers, int chunks, int *of) {
 
 void plan_settle_layout(sm_plan *plan, int layers) {
     enum { MOST = 1024 };
-    int given[MOST], even[MOST], chunks = sm_plan_layout_chunks(plan);
+    int given[MOST], even[MOST], chunks = sm_plan_layout_chunks(plan->layout);
     if (chunks < 1 || chunks > MOST) return;
     sm_plan with = {.use = plan->use};
     sm_plan_layout_fill(plan, layers, chunks, given);

@@ -235,7 +235,7 @@ static void settle(sm_plan *plan) {
         plan->given |= 1ull << SM_PLAN_FSDP | 1ull << SM_PLAN_DATA;
     }
     if (plan->fsdp > 1) plan->zero = 3;
-    int each = sm_plan_layout_chunks(plan) / plan->pipeline;
+    int each = sm_plan_layout_chunks(plan->layout) / plan->pipeline;
     bool said = sm_plan_given(plan, SM_PLAN_VIRTUAL);
     if (!said && each >= 1 && each <= sm_plan_key_row_of(SM_PLAN_VIRTUAL)->highest)
         plan->virtual_stages = each, said = true;

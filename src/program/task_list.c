@@ -4,11 +4,7 @@
 #include "partition.h"
 #include "program_parts.h"
 
-const char *const sm_train_memory_names[SM_TRAIN_MEMORY_COUNT] = {
-#define X(id, name) name,
-    SM_TRAIN_MEMORIES(X)
-#undef X
-};
+const char *const sm_train_memory_names[SM_TRAIN_MEMORY_COUNT] = {SM_TRAIN_MEMORIES(SM_NAME_OF)};
 
 static sm_status keep_task(const sm_program_task *task, void *context, sm_error *err) {
     sm_task_list *l = context;

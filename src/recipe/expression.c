@@ -1,5 +1,6 @@
 /* Working out formulas. */
 #include "expression.h"
+#include "scalemodel/plan.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -161,7 +162,7 @@ static expression_value called(const working *w, const expression *e) {
     if (a.kind == VALUE_TEXT && strcmp(name, "pattern_of") == 0)
         return made(w, pattern_of_layout(a.text, w->arena));
     if (a.kind == VALUE_TEXT && strcmp(name, "chunks_of") == 0)
-        return value_number(layout_chunks(a.text));
+        return value_number(sm_plan_layout_chunks(a.text));
     if (a.kind != VALUE_NUMBER) return absent;
     if (strcmp(name, "ceil") == 0) return value_number(ceil(a.number));
     if (strcmp(name, "floor") == 0) return value_number(floor(a.number));

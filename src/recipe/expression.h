@@ -55,5 +55,3 @@ static inline bool value_holds(expression_value v) {
 const char *layout_of_pattern(const char *pattern, sm_arena *arena);
 /* "2.3*29.2" as "Et*2|(t*3|)*29t*2L"; NULL when out of memory. */
 const char *pattern_of_layout(const char *layout, sm_arena *arena);
-/* How many chunks a layout has. */
-int layout_chunks(const char *layout);

@@ -83,14 +83,3 @@ const char *pattern_of_layout(const char *layout, sm_arena *arena) {
     }
     return out ? sm_arena_printf(arena, "%sL", out) : NULL;
 }
-
-int layout_chunks(const char *layout) {
-    long n = 0;
-    for (const char *at = layout; *at;) {
-        char *end;
-        (void)strtol(at, &end, 10);
-        n += *end == '*' ? strtol(end + 1, &end, 10) : 1;
-        at = *end ? end + 1 : end;
-    }
-    return (int)n;
-}

@@ -57,17 +57,6 @@ static int knows(const sm_framework *f, const sm_settings *s) {
     return score > 0 ? 2 * score + is_named(f, &s->source) : 0;
 }
 
-static const sm_framework *best_framework(const sm_frameworks *all, sm_plan_use use,
-                                          const sm_settings *s) {
-    const sm_framework *best = NULL;
-    int most = 0;
-    for (int i = 0; i < all->n; i++) {
-        int score = all->of[i]->use == use ? knows(all->of[i], s) : 0;
-        if (score > most) most = score, best = all->of[i];
-    }
-    return best;
-}
-
 /* ---- notes ---- */
 
 static int line_of(reading *r, const sm_setting *s) {
@@ -350,7 +339,15 @@ sm_status sm_recipe_read(const sm_frameworks *all, const sm_framework *framework
                          const sm_settings *settings, sm_recipe_chips chips, sm_recipe *out,
                          sm_error *err) {
     *out = (sm_recipe){.framework = framework};
-    if (!framework) out->framework = best_framework(all, use, settings);
+    if (!framework) {
+        const sm_framework *best = NULL;
+        int most = 0;
+        for (int i = 0; i < all->n; i++) {
+            int score = all->of[i]->use == use ? knows(all->of[i], settings) : 0;
+            if (score > most) most = score, best = all->of[i];
+        }
+        out->framework = best;
+    }
     if (!out->framework)
         return sm_fail_at(err, &settings->source, (sm_span){0, 1},
                           "no framework that is known here has settings like these");

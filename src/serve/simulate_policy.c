@@ -2,11 +2,7 @@
  * leaves the replica idle. */
 #include "simulation.h"
 
-const char *const sm_policy_names[SM_POLICY_COUNT] = {
-#define X(id, name, help) name,
-    SM_POLICIES(X)
-#undef X
-};
+const char *const sm_policy_names[SM_POLICY_COUNT] = {SM_POLICIES(SM_NAME_OF)};
 
 static sm_status add_part(sim_simulation *s, sim_replica *r, int slot, int64_t tokens) {
     sim_part *part = sm_grow(r->part, (size_t)r->parts, &r->part_room, sizeof *part);

@@ -218,11 +218,7 @@ static void read_overload(const sim_simulation *s, sm_simulated *out) {
 }
 
 static void read_cache(const sim_simulation *s, sm_simulated *out) {
-    static const double shares[] = {
-#define X(id, share) share,
-        SM_CACHE_POINTS(X)
-#undef X
-    };
+    static const double shares[] = {SM_CACHE_POINTS(SM_NAME_OF)};
     const double all = s->curve ? sim_curve_found(s->curve, HUGE_VAL) : 0.0;
     const double page = (double)s->page, prompts = s->totals.hit_prompts;
     double hbm = 0.0, host = 0.0;

@@ -7,14 +7,7 @@
 
 #define COUNT_OF(list) (sizeof(list) / sizeof(list)[0])
 
-static const char *const keys[] = {
-#define X(key, usual, what) #key,
-    SM_SOFTWARE_FLAGS(X)
-#undef X
-#define X(key, usual, least, most, what) #key,
-        SM_SOFTWARE_NUMBERS(X)
-#undef X
-};
+static const char *const keys[] = {SM_SOFTWARE_FLAGS(SM_ID_OF) SM_SOFTWARE_NUMBERS(SM_ID_OF)};
 
 static sm_status set_number(double *number, double least, double most, const sm_source *source,
                             sm_span value, sm_error *err) {

@@ -4,11 +4,7 @@
 #include "scalemodel/shard.h"
 
 static size_t bits_of(sm_element element) {
-    static const size_t bits[SM_ELEMENT_COUNT] = {
-#define X(id, name, size) size,
-        SM_ELEMENTS(X)
-#undef X
-    };
+    static const size_t bits[SM_ELEMENT_COUNT] = {SM_ELEMENTS(SM_THIRD_OF)};
     return element < SM_ELEMENT_COUNT ? bits[element] : 0;
 }
 

@@ -2,11 +2,7 @@
 #include "scalemodel/shard.h"
 #include <string.h>
 
-const char *const sm_collective_names[SM_COLLECTIVE_COUNT] = {
-#define X(id, name) name,
-    SM_COLLECTIVES(X)
-#undef X
-};
+const char *const sm_collective_names[SM_COLLECTIVE_COUNT] = {SM_COLLECTIVES(SM_NAME_OF)};
 
 const char *sm_collective_name(sm_collective op) { return sm_collective_names[op]; }
 

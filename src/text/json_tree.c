@@ -73,7 +73,7 @@ sm_status json_fail_at(const json_document *in, sm_span span, const char *format
     return status;
 }
 
-/* What to write instead: the nearest of n names, or all of them. */
+/* What to write instead: the nearest of n names, or as many of them as there is room for. */
 static const char *advice(char *out, size_t size, const char *word, const char *const *names,
                           size_t n) {
     const char *nearest = sm_nearest(word, strlen(word), names, n);
@@ -81,9 +81,15 @@ static const char *advice(char *out, size_t size, const char *word, const char *
         snprintf(out, size, "the nearest is \"%s\"", nearest);
         return out;
     }
+    static const char *const rest = " and %zu more";
     int at = snprintf(out, size, "expected one of ");
-    for (size_t i = 0; i < n && at >= 0 && (size_t)at < size; i++)
+    for (size_t i = 0; i < n && at >= 0; i++) {
+        if ((size_t)at + strlen(names[i]) + strlen(rest) >= size) {
+            snprintf(out + at, size - (size_t)at, rest, n - i);
+            break;
+        }
         at += snprintf(out + at, size - (size_t)at, i ? ", %s" : "%s", names[i]);
+    }
     return out;
 }
 

@@ -1,6 +1,7 @@
 /* named: tables whose rows begin with their names, as those of data/formats. */
 #pragma once
 #include <stddef.h>
+#include <stdbool.h>
 #include <string.h>
 #include <math.h>
 
@@ -11,3 +12,14 @@ static inline const void *named_row(const void *table, size_t n, size_t bytes, c
     return NULL;
 }
 #define NAMED(table, name) named_row(table, table##_count, sizeof *(table), name)
+
+static inline bool begins_with(const char *text, const char *word) {
+    return strncmp(text, word, strlen(word)) == 0;
+}
+static inline bool part_begins_with(const char *text, size_t length, const char *word) {
+    return length >= strlen(word) && memcmp(text, word, strlen(word)) == 0;
+}
+static inline bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), n = strlen(end);
+    return length >= n && strcmp(text + length - n, end) == 0;
+}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "chrome_event.h"
+#include "named.h"
 
 static void no_memory(chrome_events *c) {
     if (!c->b->status) c->b->status = sm_fail_memory(c->b->err);
@@ -13,10 +14,6 @@ static void no_memory(chrome_events *c) {
 
 static bool is_named(const chrome_events *c, int32_t name, const char *word) {
     return name >= 0 && strcmp(c->b->names.text[name], word) == 0;
-}
-
-static bool begins(const char *text, const char *word) {
-    return strncmp(text, word, strlen(word)) == 0;
 }
 
 static uint64_t key_of(bool is_thread, int64_t process, int64_t thread) {
@@ -53,7 +50,7 @@ static sm_trace_kind device_kind(const chrome_events *c, const chrome_event *in)
     case CHROME_SYNC: return SM_TRACE_SYNC;
     case CHROME_DEVICE_MARK: return SM_TRACE_MARK;
     default: /* event_wait, event_record: of MTIA */
-        return begins(name, "event_") ? SM_TRACE_SYNC : trace_kernel_kind(name);
+        return begins_with(name, "event_") ? SM_TRACE_SYNC : trace_kernel_kind(name);
     }
 }
 
@@ -168,7 +165,7 @@ void chrome_take(chrome_events *c, const chrome_event *in) {
     /* only modules are kept of Python's functions, and only what has a time of the rest */
     bool kept =
         in->timed && in->name >= 0 && in->category != CHROME_PASSED &&
-        (in->category != CHROME_PYTHON || begins(c->b->names.text[in->name], "nn.Module: "));
+        (in->category != CHROME_PYTHON || begins_with(c->b->names.text[in->name], "nn.Module: "));
     if (c->b->status) return;
     if (in->phase == 'M') {
         bool thread = is_named(c, in->name, "thread_name");
@@ -193,7 +190,7 @@ static bool name_streams(chrome_events *c) {
         sm_trace_stream *s = &c->b->stream[i];
         s->name = name_of(c, true, s);
         const char *process = name_of(c, false, s), *digits = strrchr(process, ':');
-        if (s->device >= 0 || !begins(process, "/device:")) continue;
+        if (s->device >= 0 || !begins_with(process, "/device:")) continue;
         json_raw number = {IS_TEXT, digits, strlen(digits), false};
         s->device = trace_device(c->b, c->file, (int)(chrome_whole(&number) & INT16_MAX));
         if (s->device < 0) return false;
@@ -216,7 +213,7 @@ static void tell_kind(chrome_events *c, sm_trace_event *e) {
     bool ops = !strcmp(s->name, "XLA Ops");
     e->async = !strcmp(s->name, "Async XLA Ops");
     if (ops || e->async) e->kind = (uint8_t)trace_instruction_kind(name, strlen(name));
-    else if (begins(s->name, "Stream")) e->kind = (uint8_t)trace_kernel_kind(name);
+    else if (begins_with(s->name, "Stream")) e->kind = (uint8_t)trace_kernel_kind(name);
     else if (e->kind == SM_TRACE_OTHER) e->kind = SM_TRACE_MARK;
     if (e->kind == SM_TRACE_RUN) e->program = program_named(c, e->name);
 }

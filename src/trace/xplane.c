@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "trace_build.h"
+#include "named.h"
 #include "wire.h"
 
 typedef struct xstat_names { /* numbers of the statistics that matter; -1: the plane has none */
@@ -47,10 +48,6 @@ static sm_source text_of(wire w) {
 
 static bool is(sm_source text, const char *word) {
     return text.length == strlen(word) && !memcmp(text.text, word, text.length);
-}
-
-static bool begins(sm_source text, const char *word) {
-    return text.length >= strlen(word) && !memcmp(text.text, word, strlen(word));
 }
 
 static int64_t number_of(wire w, int number) { return wire_value(w, number, 0); }
@@ -302,10 +299,11 @@ static bool read_device_type(xreader *r, wire plane, int device) {
 /* "/device:TPU:3" is the device 3. */
 static bool read_plane(xreader *r, wire plane) {
     sm_source name = text_of(wire_message(plane, 2));
-    bool is_device = begins(name, "/device:"), host = begins(name, "/host:CPU");
+    bool is_device = part_begins_with(name.text, name.length, "/device:"),
+         host = part_begins_with(name.text, name.length, "/host:CPU");
     int device = -1, events = r->b->t.events, before = r->b->t.devices;
     if (!read_maps(r, plane)) return false;
-    if (begins(name, "/host:metadata")) return read_programs(r, plane);
+    if (part_begins_with(name.text, name.length, "/host:metadata")) return read_programs(r, plane);
     if (!is_device && !host) return true;
     if (is_device) {
         size_t at = name.length;

@@ -38,7 +38,7 @@ static void add_pipeline(choices *c, sm_schedule s, int v) {
 static void fill_pipeline(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
                           choices *c) {
     static const int virtual_stages[MAX_VIRTUAL] = {2, 3, 4, 5, 6, 8, 10, 16};
-    const int chunks = sm_plan_layout_chunks(&o->fixed);
+    const int chunks = sm_plan_layout_chunks(o->fixed.layout);
     c->n_pipeline = 0;
     if (plan->pipeline == 1) {
         add_pipeline(c, SM_SCHEDULE_1F1B, 1);

@@ -108,6 +108,7 @@ sm_status sm_flops_count_parse(const sm_source *source, sm_span span, const sm_c
     const sm_codebase *base = sm_codebase_among(own, n, text, name.length);
     if (!base) base = sm_codebase_of(text, name.length);
     if (!base || base->counts == 0) return nobody(source, name, own, n, err);
+    assert(base->count);
     sm_span date = {span.offset + name.length + 1, at ? span.length - name.length - 1 : 0};
     int month = at ? sm_month_of(source->text + date.offset, date.length) : 0;
     if (at && month == 0)
@@ -170,11 +171,9 @@ double sm_flops_peak(const sm_flops_count *count, const sm_chip *chip, sm_dtype 
 }
 
 char *sm_flops_count_words(const sm_flops_count *count, char *out, size_t size) {
-#define X(id, word, what) what,
-    static const char *const of[] = {SM_COUNTED_PARAMETERS(X)};
-    static const char *const pairs[] = {SM_COUNTED_ATTENTION(X)};
-    static const char *const again[] = {SM_COUNTED_AGAIN(X)};
-#undef X
+    static const char *const of[] = {SM_COUNTED_PARAMETERS(SM_THIRD_OF)};
+    static const char *const pairs[] = {SM_COUNTED_ATTENTION(SM_THIRD_OF)};
+    static const char *const again[] = {SM_COUNTED_AGAIN(SM_THIRD_OF)};
     snprintf(out, size, "%s; %s%s%s%s", of[count->parameters], pairs[count->attention],
              count->all_windows && count->attention != SM_COUNTED_NONE ? ", windows or not" : "",
              count->again != SM_COUNTED_NOTHING ? "; " : "", again[count->again]);

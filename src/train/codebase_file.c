@@ -5,12 +5,10 @@
 
 #include <string.h>
 
-#define X(id, word, what) word,
-static const char *const parameters[] = {SM_COUNTED_PARAMETERS(X)};
-static const char *const attentions[] = {SM_COUNTED_ATTENTION(X)};
-static const char *const agains[] = {SM_COUNTED_AGAIN(X)};
-static const char *const peaks[] = {SM_COUNTED_PEAK(X)};
-#undef X
+static const char *const parameters[] = {SM_COUNTED_PARAMETERS(SM_NAME_OF)};
+static const char *const attentions[] = {SM_COUNTED_ATTENTION(SM_NAME_OF)};
+static const char *const agains[] = {SM_COUNTED_AGAIN(SM_NAME_OF)};
+static const char *const peaks[] = {SM_COUNTED_PEAK(SM_NAME_OF)};
 #define COUNT_OF(list) (sizeof(list) / sizeof(list)[0])
 
 enum { MOST_DATED = 64, FIRST_YEAR = 1900, LAST_YEAR = 2999 };

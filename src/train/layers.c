@@ -10,7 +10,7 @@ int chunk_count(const sm_plan *plan) {
 const char *layout_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size) {
     int of[MAX_CHUNKS], chunks = chunk_count(plan), sum = 0;
     if (!plan->layout[0]) return NULL;
-    int said = sm_plan_layout_chunks(plan);
+    int said = sm_plan_layout_chunks(plan->layout);
     sm_plan_layout_fill(plan, t->model.L, said < MAX_CHUNKS ? said : MAX_CHUNKS, of);
     for (int c = 0; c < said && c < MAX_CHUNKS; c++) sum += of[c];
     if (sum != t->model.L)

@@ -4,20 +4,12 @@
 #include "scalemodel/truth.h"
 
 const char *sm_served_name(sm_served quantity) {
-    static const char *const names[SM_SERVED_COUNT] = {
-#define X(id, name, regime) name,
-        SM_SERVED(X)
-#undef X
-    };
+    static const char *const names[SM_SERVED_COUNT] = {SM_SERVED(SM_NAME_OF)};
     return quantity < SM_SERVED_COUNT ? names[quantity] : "?";
 }
 
 sm_regime sm_served_regime(sm_served quantity) {
-    static const sm_regime regimes[SM_SERVED_COUNT] = {
-#define X(id, name, regime) regime,
-        SM_SERVED(X)
-#undef X
-    };
+    static const sm_regime regimes[SM_SERVED_COUNT] = {SM_SERVED(SM_THIRD_OF)};
     return quantity < SM_SERVED_COUNT ? regimes[quantity] : SM_REGIME_throughput;
 }
 

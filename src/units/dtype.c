@@ -3,17 +3,9 @@
 
 #include <string.h>
 
-const char *const sm_dtype_names[SM_DTYPE_COUNT] = {
-#define X(id, name, alias, bits, help) [SM_##id] = name,
-    SM_DTYPES(X)
-#undef X
-};
+const char *const sm_dtype_names[SM_DTYPE_COUNT] = {SM_DTYPES(SM_NAME_OF)};
 
-static const char *const aliases[SM_DTYPE_COUNT] = {
-#define X(id, name, alias, bits, help) [SM_##id] = alias,
-    SM_DTYPES(X)
-#undef X
-};
+static const char *const aliases[SM_DTYPE_COUNT] = {SM_DTYPES(SM_THIRD_OF)};
 
 static const double bits_of[SM_DTYPE_COUNT] = {
 #define X(id, name, alias, bits, help) [SM_##id] = bits,

@@ -1,5 +1,6 @@
 /* Kernels and collectives by where they come from in the user's program. */
 #include "profile_asked.h"
+#include "named.h"
 #include <stdlib.h>
 
 const char *const profile_kind_names[PROFILE_KINDS] = {"matmul", "vector", "copy", "custom"};
@@ -10,10 +11,6 @@ typedef struct piece { /* of an op_name: between two '/' that are in no parenthe
     const char *text;
     int length;
 } piece;
-
-static bool begins(piece p, const char *word) {
-    return (size_t)p.length >= strlen(word) && !strncmp(p.text, word, strlen(word));
-}
 
 static piece inside(piece p) {
     while (p.length > 0 && *p.text != '(') {
@@ -38,7 +35,7 @@ static bool is_wrapping(piece p) {
                                         "shard_map",
                                         "jit_"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (begins(p, words[i])) return true;
+        if (part_begins_with(p.text, (size_t)p.length, words[i])) return true;
     return false;
 }
 
@@ -78,11 +75,13 @@ static const char *place_of(const sm_profile *p, sm_arena *arena, const sm_instr
         }
         at += *at == '/';
         bool last = !*at;
-        if (begins(word, "transpose(")) {
+        if (part_begins_with(word.text, (size_t)word.length, "transpose(")) {
             backward = true;
             word = inside(word);
         }
-        if (begins(word, "jvp(") || begins(word, "vmap(")) word = inside(word);
+        if (part_begins_with(word.text, (size_t)word.length, "jvp(") ||
+            part_begins_with(word.text, (size_t)word.length, "vmap("))
+            word = inside(word);
         else if (last && out[0]) continue;
         if (!is_wrapping(word)) put_piece(out, word);
     }

@@ -16,11 +16,6 @@ typedef struct sm_serve_comparison {
     sm_serve_result total;                  /* sums over the systems */
 } comparison;
 
-/* What a row is of. */
-static const char *row_name(const comparison *c, const sm_serve_asked *q) {
-    return c->engine ? sm_framework_title(c->engine) : q->in.system->text;
-}
-
 /* Of a token: what a chip takes in a second over the tokens it makes in it. */
 static double joules_per_token(const sm_serve_asked *q, const sm_serve_point *p) {
     return sm_rated_energy_j(&q->in.system->chip, 1.0 / sm_serve_throughput(q, p));
@@ -88,7 +83,8 @@ static sm_status take(void *context, sm_serve *serve, sm_serving_found *a, sm_er
     if (!found && !a->reason) a->reason = "it does not fit";
     put_row(c, a, found);
     c->asked[c->n] = a->q;
-    const char *name = row_name(c, a->q);
+    /* What a row is of. */
+    const char *name = c->engine ? sm_framework_title(c->engine) : a->q->in.system->text;
     c->row[c->n] = found ? (rate ? fleet_row : point_row)(c->report, name, a)
                          : (sm_compared){.name = name,
                                          .reason = sm_textf(c->report, "%s: %s", name,
@@ -126,17 +122,6 @@ static const char *grouped(const comparison *c, const char *const *word) {
     return all;
 }
 
-/* "fp8", where all chips compute in it. */
-static const char *compute_words(const comparison *c) {
-    const char *word[SM_MAX_COMPARED];
-    int same = 0;
-    for (int i = 0; i < c->n; i++) {
-        word[i] = c->asked[i]->dtype_words[2];
-        same += strcmp(word[i], word[0]) == 0;
-    }
-    return same == c->n ? word[0] : grouped(c, word);
-}
-
 /* The rows, and what is to be said of them. */
 static void rows_page(const comparison *c) {
     sm_report *r = c->report;
@@ -153,7 +138,14 @@ static void show(const comparison *c) {
     sm_report *r = c->report;
     assert(c->n > 0);
     const sm_serve_asked *q = c->asked[0];
-    const char *compute = compute_words(c);
+    /* "fp8", where all chips compute in it. */
+    const char *word[SM_MAX_COMPARED];
+    int same = 0;
+    for (int i = 0; i < c->n; i++) {
+        word[i] = c->asked[i]->dtype_words[2];
+        same += strcmp(word[i], word[0]) == 0;
+    }
+    const char *compute = same == c->n ? word[0] : grouped(c, word);
     sm_serve_job_data(r, q, compute);
     sm_serve_job_page(r, q,
                       c->n > 1 ? sm_textf(r, "%s and %d more", q->in.system->text, c->n - 1)

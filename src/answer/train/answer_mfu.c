@@ -132,12 +132,10 @@ static double share_of(const told *t) { return t->peak > 0 ? t->flops_per_s / t-
 
 static void put_count(sm_report *r, sm_data *object, const asked_mfu *q, const sm_flops_count *c,
                       const told *t) {
-#define X(id, word, what) word,
-    static const char *const of[] = {SM_COUNTED_PARAMETERS(X)};
-    static const char *const pairs[] = {SM_COUNTED_ATTENTION(X)};
-    static const char *const again[] = {SM_COUNTED_AGAIN(X)};
-    static const char *const peaks[] = {SM_COUNTED_PEAK(X)};
-#undef X
+    static const char *const of[] = {SM_COUNTED_PARAMETERS(SM_NAME_OF)};
+    static const char *const pairs[] = {SM_COUNTED_ATTENTION(SM_NAME_OF)};
+    static const char *const again[] = {SM_COUNTED_AGAIN(SM_NAME_OF)};
+    static const char *const peaks[] = {SM_COUNTED_PEAK(SM_NAME_OF)};
     sm_put(r, object,
            "figure|parameters|attention|all_windows|again|peak|peak_flops_per_s|flops_per_token",
            c->figure, of[c->parameters], pairs[c->attention], c->all_windows, again[c->again],

@@ -98,7 +98,7 @@ static bool refused(const sm_train_asked *q, sm_train *train, bool expert_tensor
     if (!sm_plan_given(&probe, SM_PLAN_EXPERT_TENSOR)) probe.expert_tensor = expert_tensor;
     if (probe.layout[0] && !sm_plan_given(&probe, SM_PLAN_PIPELINE)) {
         if (!sm_plan_given(&probe, SM_PLAN_VIRTUAL)) probe.virtual_stages = 1;
-        probe.pipeline = sm_plan_layout_chunks(&probe) / probe.virtual_stages;
+        probe.pipeline = sm_plan_layout_chunks(probe.layout) / probe.virtual_stages;
     }
     if (sm_train_price(train, &probe, &price, why) != SM_BAD_INPUT) return false;
     return sm_question_blamed(text, why->sentence).length > 0;
@@ -116,7 +116,7 @@ const char *sm_train_plan_impossible(const sm_train_asked *q, sm_train *train) {
         return sm_arena_printf(
             arena, "no plan: the degrees given take %.0f chips, %s the %.0f of %s", given,
             given > chips ? "more than" : "which do not divide", chips, q->in.system->text);
-    int chunks = sm_plan_layout_chunks(&q->search.fixed), stages = chunks;
+    int chunks = sm_plan_layout_chunks(q->search.fixed.layout), stages = chunks;
     if (chunks < 2 || sm_plan_given(&q->search.fixed, SM_PLAN_PIPELINE)) return NULL;
     while (stages > 1 && (chunks % stages || fmod(chips, given * stages) != 0.0)) stages--;
     if (stages > 1) return NULL;

@@ -173,11 +173,7 @@ static sm_status draw(const machine *m, const sensitivity *all, double now, sm_e
 
 sm_status sm_train_sensitivity(const sm_train_asked *q, sm_train *train, const sm_plan_shown *best,
                                sm_error *err) {
-    static const char *const help[SM_RESOURCE_COUNT] = {
-#define X(id, name, help) help,
-        SM_RESOURCES(X)
-#undef X
-    };
+    static const char *const help[SM_RESOURCE_COUNT] = {SM_RESOURCES(SM_THIRD_OF)};
     const machine m = {q, train};
     sm_report *r = q->report;
     double now = best->detail.price.expected_s;

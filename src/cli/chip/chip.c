@@ -1,7 +1,7 @@
 /* chip: the options of `chip`. */
 #include "program.h"
 
-typedef struct chip_options {
+typedef struct values {
     bool calibration;
     const char *software;
 } chip_options;
@@ -42,8 +42,7 @@ static sm_status run_chip(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb cli_chip = {
     .about = &verbs_chip,
-    CLI_VALUES(chip_options, CLI_AT(chip_options, "calibration", calibration),
-               CLI_AT(chip_options, "software", software)),
+    CLI_VALUES(AT("calibration", calibration), AT("software", software)),
     .most = SM_MAX_CHIPS_COMPARED,
     .run = run_chip,
 };

@@ -1,11 +1,7 @@
 /* describe: what a program understands, from the tables that it reads by. */
 #include "program.h"
 
-static const char *const kinds[] = {
-#define X(kind, type, told) told,
-    CLI_KINDS(X)
-#undef X
-};
+static const char *const kinds[] = {CLI_KINDS(SM_THIRD_OF)};
 
 static void put_option(sm_report *r, sm_data *list, const cli_option *o) {
     sm_data *data = sm_put_object(r, list, NULL);

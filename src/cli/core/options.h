@@ -97,11 +97,16 @@ typedef struct cli_place {
     size_t offset, bytes;
 } cli_place;
 /* clang-format off */
-#define CLI_AT(values, option, member)                                                             \
-    {option, offsetof(values, member), sizeof((values *)NULL)->member}
+#define CLI_AT(type, option, member)                                                               \
+    {option, offsetof(type, member), sizeof((type *)NULL)->member}
 #define CLI_PLACES(...) (const cli_place[]){__VA_ARGS__, {.option = NULL}}
-/* A verb's own struct, and the places in it. */
-#define CLI_VALUES(type, ...) .values_bytes = sizeof(type), .places = CLI_PLACES(__VA_ARGS__)
+/* A verb's own struct has the tag `values`: its places, those of the question in it, and those of
+ * what else is given. */
+#define CLI_VALUES(...)                                                                            \
+    .values_bytes = sizeof(struct values), .places = CLI_PLACES(__VA_ARGS__)
+#define AT(option, member) CLI_AT(struct values, option, member)
+#define ASK(option, member) AT(option, question.member)
+#define GIVEN(option, member) AT(option, given.member)
 /* clang-format on */
 
 /* Of data/formats/programs.json. */
@@ -234,14 +239,12 @@ typedef struct cli_model_values {
     const char *picture_size; /* WIDTHxHEIGHT in pixels; NULL: as the config says */
     bool sees;                /* with its tower, if it has one, for as many as the config says */
 } cli_model_values;
-#define CLI_SOURCE_PLACES(values, member)                                                          \
-    CLI_AT(values, "pictures", member.pictures),                                                   \
-        CLI_AT(values, "picture-size", member.picture_size),                                       \
-        CLI_AT(values, "source", member.source)
-#define CLI_MODEL_PLACES(values, member)                                                           \
-    CLI_AT(values, "families", member.families), CLI_AT(values, "layers", member.families),        \
-        CLI_AT(values, "as", member.as)
-#define CLI_CODEBASE_PLACE(values, member) CLI_AT(values, "codebases", member)
+#define CLI_SOURCE_PLACES(member)                                                                  \
+    AT("pictures", member.pictures), AT("picture-size", member.picture_size),                      \
+        AT("source", member.source)
+#define CLI_MODEL_PLACES(member)                                                                   \
+    AT("families", member.families), AT("layers", member.families), AT("as", member.as)
+#define CLI_CODEBASE_PLACE(member) AT("codebases", member)
 /* --set COLUMN=VALUE, several times: what measured rows do not state. NULL when out of memory. */
 const sm_source *cli_columns(const cli_call *call, const cli_list *given);
 /* Those of --codebases FILE, as an array in the call's arena; none when it is not given. */
@@ -252,9 +255,9 @@ typedef struct cli_recipe_values {
     const char *from, *framework, *emit;
     cli_list frameworks;
 } cli_recipe_values;
-#define CLI_RECIPE_PLACES(values, member)                                                          \
-    CLI_AT(values, "from", member.from), CLI_AT(values, "framework", member.framework),            \
-        CLI_AT(values, "emit", member.emit), CLI_AT(values, "frameworks", member.frameworks)
+#define CLI_RECIPE_PLACES(member)                                                                  \
+    AT("from", member.from), AT("framework", member.framework), AT("emit", member.emit),           \
+        AT("frameworks", member.frameworks)
 /* All that are known, and those that --framework and --emit name; NULL where they do not.
  * SM_BAD_INPUT when there is none of that name and use. */
 typedef struct cli_asked_frameworks {
@@ -294,8 +297,8 @@ typedef struct cli_speculation_values {
     const char *speculate, *drafter;
     sm_model draft;
 } cli_speculation_values;
-#define CLI_SPECULATION_PLACES(values, member)                                                     \
-    CLI_AT(values, "speculate", member.speculate), CLI_AT(values, "draft", member.drafter)
+#define CLI_SPECULATION_PLACES(member)                                                             \
+    AT("speculate", member.speculate), AT("draft", member.drafter)
 sm_status cli_speculation(const cli_call *call, cli_speculation_values *given,
                           const cli_model_values *read_by, sm_speculation *out, sm_error *err);
 /* --engine of a verb, or of a recipe: an engine's file, and what differs of it or of the software
@@ -305,7 +308,7 @@ typedef struct cli_engine_values {
     const char *differs, *recipe;
     sm_software own;
 } cli_engine_values;
-#define CLI_ENGINE_PLACES(values, member) CLI_AT(values, "engine", member.differs)
+#define CLI_ENGINE_PLACES(member) AT("engine", member.differs)
 sm_status cli_engine(const cli_call *call, cli_engine_values *given, const char **software,
                      const sm_software **out, sm_error *err);
 /* --calibration FILE and --software NAME of a verb: which constants turn bounds into expected
@@ -313,8 +316,8 @@ sm_status cli_engine(const cli_call *call, cli_engine_values *given, const char 
 typedef struct cli_calibration_values {
     const char *calibration, *software;
 } cli_calibration_values;
-#define CLI_CALIBRATION_PLACES(values, member)                                                     \
-    CLI_AT(values, "calibration", member.calibration), CLI_AT(values, "software", member.software)
+#define CLI_CALIBRATION_PLACES(member)                                                             \
+    AT("calibration", member.calibration), AT("software", member.software)
 /* Where neither is given, *out stays as it is. */
 sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
                           const cli_calibration_values *given, const sm_calibration **out,

@@ -56,9 +56,7 @@ static sm_status system_of(const design *d, int64_t machine, sm_system *system, 
 
 const char *const *design_names(size_t *n) {
 #define X(name, value) name,
-#define NAME(id, name, help) name,
-    static const char *const names[] = {"chip", FACTS(X) SM_RESOURCES(NAME)};
-#undef NAME
+    static const char *const names[] = {"chip", FACTS(X) SM_RESOURCES(SM_NAME_OF)};
 #undef X
     *n = sizeof names / sizeof *names;
     return names;

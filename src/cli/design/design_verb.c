@@ -1,7 +1,7 @@
 /* design: which machine to build or to buy: every machine of a study, what it does and takes. */
 #include "design.h"
 
-typedef struct design_values {
+typedef struct values {
     const char *plot;
     int64_t threads;
 } design_values;
@@ -21,7 +21,6 @@ static sm_status run_design(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb cli_design = {
     .about = &verbs_design,
-    CLI_VALUES(design_values, CLI_AT(design_values, "plot", plot),
-               CLI_AT(design_values, "threads", threads)),
+    CLI_VALUES(AT("plot", plot), AT("threads", threads)),
     .run = run_design,
 };

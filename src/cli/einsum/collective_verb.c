@@ -1,12 +1,11 @@
 /* collective: the options of `collective`. */
 #include "program.h"
 
-typedef struct collective_options {
+typedef struct values {
     sm_collective_question question;
     const char *on, *ragged;
     cli_calibration_values constants;
 } collective_options;
-#define AT(option, member) CLI_AT(collective_options, option, member)
 
 static sm_status read_fraction(const char *text, double *fraction, sm_error *err) {
     sm_source source = sm_source_of("--ragged", text);
@@ -54,9 +53,8 @@ static sm_status run_collective(const cli_call *call, sm_report *r, sm_error *er
 
 const cli_verb cli_collective = {
     .about = &verbs_collective,
-    CLI_VALUES(collective_options, AT("on", on), AT("mesh", question.mesh),
-               AT("over", question.over), AT("dims", question.dims), AT("ragged", ragged),
-               AT("top-k", question.top_k), AT("expert-groups", question.expert_groups),
-               CLI_CALIBRATION_PLACES(collective_options, constants)),
+    CLI_VALUES(AT("on", on), AT("mesh", question.mesh), AT("over", question.over),
+               AT("dims", question.dims), AT("ragged", ragged), AT("top-k", question.top_k),
+               AT("expert-groups", question.expert_groups), CLI_CALIBRATION_PLACES(constants)),
     .run = run_collective,
 };

@@ -1,12 +1,11 @@
 /* matmul: the options of `matmul`. */
 #include "program.h"
 
-typedef struct matmul_options {
+typedef struct values {
     sm_matmul_question question;
     const char *on;
     cli_calibration_values constants;
 } matmul_options;
-#define AT(option, member) CLI_AT(matmul_options, option, member)
 
 static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
     matmul_options *o = call->values;
@@ -24,8 +23,8 @@ static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb cli_matmul = {
     .about = &verbs_matmul,
-    CLI_VALUES(matmul_options, AT("on", on), AT("mesh", question.mesh), AT("dims", question.dims),
+    CLI_VALUES(AT("on", on), AT("mesh", question.mesh), AT("dims", question.dims),
                AT("compute", question.compute), AT("top", question.top),
-               CLI_CALIBRATION_PLACES(matmul_options, constants)),
+               CLI_CALIBRATION_PLACES(constants)),
     .run = run_matmul,
 };

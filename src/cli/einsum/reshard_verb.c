@@ -2,12 +2,11 @@
 #include "scalemodel/io.h"
 #include "program.h"
 
-typedef struct reshard_options {
+typedef struct values {
     sm_reshard_question question;
     const char *on;
     cli_calibration_values constants;
 } reshard_options;
-#define AT(option, member) CLI_AT(reshard_options, option, member)
 
 static sm_status run_reshard(const cli_call *call, sm_report *r, sm_error *err) {
     reshard_options *o = call->values;
@@ -28,7 +27,7 @@ static sm_status run_reshard(const cli_call *call, sm_report *r, sm_error *err) 
 
 const cli_verb cli_reshard = {
     .about = &verbs_reshard,
-    CLI_VALUES(reshard_options, AT("on", on), AT("from", question.from), AT("to", question.to),
-               AT("top", question.top), CLI_CALIBRATION_PLACES(reshard_options, constants)),
+    CLI_VALUES(AT("on", on), AT("from", question.from), AT("to", question.to),
+               AT("top", question.top), CLI_CALIBRATION_PLACES(constants)),
     .run = run_reshard,
 };

@@ -1,14 +1,13 @@
 /* roofline: the options of `roofline`. */
 #include "program.h"
 
-typedef struct roofline_options {
+typedef struct values {
     sm_roofline_question question;
     const char *on, *plot;
     unsigned level; /* of level_names */
     cli_list critical;
     cli_calibration_values constants;
 } roofline_options;
-#define AT(option, member) CLI_AT(roofline_options, option, member)
 
 static const sm_memory_level levels[] = {SM_MEMORY_HBM,    SM_MEMORY_HBM,    SM_MEMORY_ONCHIP,
                                          SM_MEMORY_ONCHIP, SM_MEMORY_ONCHIP, SM_MEMORY_HOST,
@@ -37,8 +36,8 @@ static sm_status run_roofline(const cli_call *call, sm_report *r, sm_error *err)
 
 const cli_verb cli_roofline = {
     .about = &verbs_roofline,
-    CLI_VALUES(roofline_options, AT("on", on), AT("dims", question.dims),
-               AT("compute", question.compute), AT("critical", critical), AT("level", level),
-               AT("plot", plot), CLI_CALIBRATION_PLACES(roofline_options, constants)),
+    CLI_VALUES(AT("on", on), AT("dims", question.dims), AT("compute", question.compute),
+               AT("critical", critical), AT("level", level), AT("plot", plot),
+               CLI_CALIBRATION_PLACES(constants)),
     .run = run_roofline,
 };

@@ -1,14 +1,13 @@
 /* mfu_verb: the options of `mfu`. */
 #include "program.h"
 
-typedef struct mfu_options {
+typedef struct values {
     sm_mfu_question question;
     sm_model model;
     sm_system system;
     cli_list codebases;
     cli_model_values read_by;
 } mfu_options;
-#define ASK(option, member) CLI_AT(mfu_options, option, question.member)
 
 static sm_status run_mfu(const cli_call *call, sm_report *r, sm_error *err) {
     mfu_options *o = call->values;
@@ -25,8 +24,7 @@ static sm_status run_mfu(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb cli_mfu = {
     .about = &verbs_mfu,
-    CLI_VALUES(mfu_options, ASK("from", from), ASK("seq", seq), ASK("batch", batch),
-               ASK("dtype", dtype), CLI_CODEBASE_PLACE(mfu_options, codebases),
-               CLI_MODEL_PLACES(mfu_options, read_by)),
+    CLI_VALUES(ASK("from", from), ASK("seq", seq), ASK("batch", batch), ASK("dtype", dtype),
+               CLI_CODEBASE_PLACE(codebases), CLI_MODEL_PLACES(read_by)),
     .run = run_mfu,
 };

@@ -4,7 +4,7 @@
 
 /* The questions, what they point to, and what else is asked. A plan is asked for as of train and
  * serve. */
-typedef struct model_options {
+typedef struct values {
     sm_model_question question;
     sm_program_question printed;
     sm_train_question train;
@@ -17,7 +17,6 @@ typedef struct model_options {
     cli_calibration_values constants;
     cli_model_values from;
 } model_options;
-#define AT(option, member) CLI_AT(model_options, option, member)
 
 static sm_status read_planned(const cli_call *call, model_options *o, sm_error *err) {
     const sm_calibration *constants = NULL;
@@ -122,10 +121,8 @@ static sm_status run_model(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb cli_model = {
     .about = &verbs_model,
-    CLI_VALUES(model_options, AT("seq", question.seq), AT("kv-dtype", question.kv),
-               AT("program", program), AT("phase", printed.phase), AT("on", on),
-               AT("plan", train.plan), AT("batch", batch),
-               CLI_CALIBRATION_PLACES(model_options, constants),
-               CLI_MODEL_PLACES(model_options, from), CLI_SOURCE_PLACES(model_options, from)),
+    CLI_VALUES(AT("seq", question.seq), AT("kv-dtype", question.kv), AT("program", program),
+               AT("phase", printed.phase), AT("on", on), AT("plan", train.plan), AT("batch", batch),
+               CLI_CALIBRATION_PLACES(constants), CLI_MODEL_PLACES(from), CLI_SOURCE_PLACES(from)),
     .run = run_model,
 };

@@ -21,7 +21,7 @@ static const char policy[] =
     "'none'; "
     "form-action 'none'; frame-ancestors 'none'";
 
-typedef struct page_options {
+typedef struct values {
     int port;
 } page_options;
 
@@ -145,7 +145,7 @@ static sm_status run_page(const cli_call *call, sm_report *r, sm_error *err) {
 
 static const cli_verb page_verb = {
     .about = &verbs_page,
-    CLI_VALUES(page_options, CLI_AT(page_options, "port", port)),
+    CLI_VALUES(AT("port", port)),
     .tells_progress = true,
     .run = run_page,
 };

@@ -1,7 +1,7 @@
 /* plan: the options of `plan`. */
 #include "program.h"
 
-typedef struct plan_options {
+typedef struct values {
     sm_plan_question question;
     const char *model, *on;
     cli_model_values read_by;
@@ -29,8 +29,7 @@ static sm_status run_plan(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb cli_plan = {
     .about = &verbs_plan,
-    CLI_VALUES(plan_options, CLI_AT(plan_options, "use", question.use),
-               CLI_AT(plan_options, "model", model), CLI_AT(plan_options, "on", on),
-               CLI_MODEL_PLACES(plan_options, read_by), CLI_SOURCE_PLACES(plan_options, read_by)),
+    CLI_VALUES(AT("use", question.use), AT("model", model), AT("on", on), CLI_MODEL_PLACES(read_by),
+               CLI_SOURCE_PLACES(read_by)),
     .run = run_plan,
 };

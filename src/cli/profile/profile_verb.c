@@ -2,7 +2,7 @@
 #include "program.h"
 #include "scalemodel/io.h"
 
-typedef struct profile_options {
+typedef struct values {
     sm_profile_question question;
     sm_train_question planned;
     sm_model trained;
@@ -12,7 +12,6 @@ typedef struct profile_options {
     cli_model_values read_by;
     cli_calibration_values constants;
 } profile_options;
-#define AT(option, member) CLI_AT(profile_options, option, member)
 
 static sm_status read_systems(const cli_call *call, profile_options *o, sm_error *err) {
     sm_profile_question *q = &o->question;
@@ -74,12 +73,11 @@ static sm_status run_profile(const cli_call *call, sm_report *r, sm_error *err) 
 
 const cli_verb cli_profile = {
     .about = &verbs_profile,
-    CLI_VALUES(profile_options, AT("on", on), AT("mesh", question.mesh),
-               AT("program", question.program), AT("top", question.top), AT("against", against),
-               AT("model", model), AT("plan", planned.plan), AT("batch", planned.batch_tokens),
-               AT("seq", planned.seq), AT("timeline", timeline), AT("trace", timeline),
-               AT("plot", plot), AT("svg", plot), AT("html", html), AT("partial", question.cut),
-               CLI_MODEL_PLACES(profile_options, read_by),
-               CLI_CALIBRATION_PLACES(profile_options, constants)),
+    CLI_VALUES(AT("on", on), AT("mesh", question.mesh), AT("program", question.program),
+               AT("top", question.top), AT("against", against), AT("model", model),
+               AT("plan", planned.plan), AT("batch", planned.batch_tokens), AT("seq", planned.seq),
+               AT("timeline", timeline), AT("trace", timeline), AT("plot", plot), AT("svg", plot),
+               AT("html", html), AT("partial", question.cut), CLI_MODEL_PLACES(read_by),
+               CLI_CALIBRATION_PLACES(constants)),
     .run = run_profile,
 };

@@ -1,5 +1,6 @@
 /* Taking a checkpoint: each array is read when it is wanted, and its block cut out of it. */
 #include "train_checkpoint.h"
+#include "named.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,14 +39,9 @@ static bool same_shape(const sm_safetensor *a, const sm_safetensor *b) {
 
 static const char *const behind[] = {"_scale_inv", "_scale", ".SCB"};
 
-static bool ends_in(const char *name, const char *end) {
-    size_t length = strlen(name), n = strlen(end);
-    return length >= n && strcmp(name + length - n, end) == 0;
-}
-
 bool train_checkpoint_stores(const sm_safetensors *file, sm_dtype type) {
     for (size_t i = 0; i < file->n; i++) {
-        bool packed = type == SM_MXFP4 && ends_in(file->tensor[i].name, "_blocks");
+        bool packed = type == SM_MXFP4 && ends_with(file->tensor[i].name, "_blocks");
         if (packed || file->tensor[i].type == type) return true;
     }
     return false;
@@ -58,7 +54,7 @@ bool train_checkpoint_scales_rows(const sm_safetensors *file) {
         for (int d = 0; d < t->rank; d++) numbers *= t->shape[d];
         bool rows = numbers > 1 && (t->rank < 2 || t->shape[1] == 1);
         for (int form = 0; rows && form < 3; form++)
-            if (ends_in(t->name, behind[form])) return true;
+            if (ends_with(t->name, behind[form])) return true;
     }
     return false;
 }

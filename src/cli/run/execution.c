@@ -194,17 +194,6 @@ static sm_status measure(worker *w, const sm_alternative *a, execution *x, sm_lo
     return status;
 }
 
-static sm_status run_alternative(worker *w, const sm_alternative *a, execution *x, sm_error *err) {
-    sm_local_block out = {.rank = 0};
-    double error = 0.0;
-    sm_status status = measure(w, a, x, &out, err);
-    if (!status) status = compare(w, &a->lowering.out, &out, &error, err);
-    sm_local_block_free(&out);
-    if (!status) status = sm_run_largest(w->world, &error, 1, err);
-    x->max_error = error;
-    return status;
-}
-
 sm_status execution_body(sm_communicator *world, void *context, sm_error *err) {
     const execution_job *job = context;
     worker w = {.job = job, .world = world};
@@ -218,7 +207,14 @@ sm_status execution_body(sm_communicator *world, void *context, sm_error *err) {
                                    &w.in[i], err);
     }
     for (int i = 0; !status && i < job->n; i++) {
-        status = run_alternative(&w, job->alternative[i], &x, err);
+        const sm_alternative *a = job->alternative[i];
+        sm_local_block out = {.rank = 0};
+        double error = 0.0;
+        status = measure(&w, a, &x, &out, err);
+        if (!status) status = compare(&w, &a->lowering.out, &out, &error, err);
+        sm_local_block_free(&out);
+        if (!status) status = sm_run_largest(w.world, &error, 1, err);
+        x.max_error = error;
         if (!status && world->rank == 0) job->result[i] = x;
     }
     for (int i = 0; i < job->einsum->operands; i++) sm_local_block_free(&w.in[i]);

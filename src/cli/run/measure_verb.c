@@ -100,14 +100,12 @@ static sm_status machine_read(sm_arena *arena, machine *m, sm_error *err) {
     return m->cpu && m->blas && m->mpi && m->date ? SM_OK : sm_fail_memory(err);
 }
 
-typedef struct measure_values {
+typedef struct values {
     ranks_values ranks;
     int64_t count;
     const char *name, *output, *constants, *plot;
     bool quick;
 } measure_values;
-
-#define AT(option, member) CLI_AT(measure_values, option, member)
 
 /* ---- reading ---- */
 
@@ -210,9 +208,8 @@ static sm_status run_measure(const cli_call *call, sm_report *r, sm_error *err) 
 
 const cli_verb measure_verb = {
     .about = &verbs_measure,
-    CLI_VALUES(measure_values, AT("ranks", count), RANKS_PLACES(measure_values, ranks),
-               AT("quick", quick), AT("name", name), AT("output", output),
-               AT("constants", constants), AT("plot", plot)),
+    CLI_VALUES(AT("ranks", count), RANKS_PLACES(ranks), AT("quick", quick), AT("name", name),
+               AT("output", output), AT("constants", constants), AT("plot", plot)),
     .without_system = true,
     .run = run_measure,
 };

@@ -6,7 +6,7 @@
 #include <math.h>
 
 /* What was run, as rows of a file of measurements that `validate` reads. */
-#define RECORD_PLACE(values, member) CLI_AT(values, "record", member)
+#define RECORD_PLACE(member) AT("record", member)
 
 /* Can rows of this kind be added there? Before anything is run. NULL: none is asked for. */
 sm_status record_check(const char *path, sm_truth_kind kind, sm_error *err);
@@ -20,8 +20,7 @@ typedef struct prediction_values {
     const char *on;
     cli_calibration_values constants;
 } prediction_values;
-#define PREDICTION_PLACES(values, member)                                                          \
-    CLI_AT(values, "on", member.on), CLI_CALIBRATION_PLACES(values, member.constants)
+#define PREDICTION_PLACES(member) AT("on", member.on), CLI_CALIBRATION_PLACES(member.constants)
 
 /* The system that --on names, or else as many chips as there are ranks: of --system FILE, which
  * then holds one kind, or the placeholder, "cpu-host:4". *constants: those asked for; left alone
@@ -58,12 +57,11 @@ typedef struct timing_values {
     const char *mesh, *record;
     int64_t repeats, warmups;
 } timing_values;
-#define TIMING_MESH_PLACE(values, member) CLI_AT(values, "mesh", member.mesh)
+#define TIMING_MESH_PLACE(member) AT("mesh", member.mesh)
 /* The defaults as texts. */
-#define TIMING_PLACES(values, member)                                                              \
-    RANKS_PLACES(values, member.ranks), PREDICTION_PLACES(values, member.prediction),              \
-        CLI_AT(values, "repeats", member.repeats), CLI_AT(values, "warmups", member.warmups),      \
-        RECORD_PLACE(values, member.record)
+#define TIMING_PLACES(member)                                                                      \
+    RANKS_PLACES(member.ranks), PREDICTION_PLACES(member.prediction),                              \
+        AT("repeats", member.repeats), AT("warmups", member.warmups), RECORD_PLACE(member.record)
 
 /* Can what is measured be recorded, where --record is given? kind: of the rows, which are of single
  * precision. */

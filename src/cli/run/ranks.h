@@ -19,8 +19,7 @@ typedef struct ranks_values {
     bool debug;
 } ranks_values;
 /* n: how many of the names the verb knows, RANKS_CUDA or RANKS_WITH_COUNT. */
-#define RANKS_PLACES(values, member)                                                               \
-    CLI_AT(values, "with", member.with), CLI_AT(values, "debug", member.debug)
+#define RANKS_PLACES(member) AT("with", member.with), AT("debug", member.debug)
 
 /* Run body on `ranks` ranks. Where these are processes of MPI that are not started yet, the same
  * command line is given to mpirun and the program made for it, which answer in our place: the

@@ -153,12 +153,11 @@ static sm_status exchange_body(sm_communicator *world, void *context, sm_error *
     return status;
 }
 
-typedef struct run_collective_values {
+typedef struct values {
     timing_values timing;
     const char *over, *onto, *dims;
     element_word dtype;
 } run_collective_values;
-#define AT(option, member) CLI_AT(run_collective_values, option, member)
 
 typedef struct question {
     sm_placed_mesh m;
@@ -452,8 +451,7 @@ static sm_status run_collective(const cli_call *call, sm_report *r, sm_error *er
 
 const cli_verb run_collective_verb = {
     .about = &verbs_run_collective,
-    CLI_VALUES(run_collective_values, TIMING_MESH_PLACE(run_collective_values, timing),
-               AT("over", over), AT("onto", onto), AT("dims", dims), AT("dtype", dtype),
-               TIMING_PLACES(run_collective_values, timing)),
+    CLI_VALUES(TIMING_MESH_PLACE(timing), AT("over", over), AT("onto", onto), AT("dims", dims),
+               AT("dtype", dtype), TIMING_PLACES(timing)),
     .run = run_collective,
 };

@@ -23,7 +23,7 @@ typedef struct generation_price {      /* seconds of a pass */
 } generation_price;
 
 /* What a call's values are. */
-typedef struct generation {
+typedef struct values {
     run_generate_values given;
     const cli_call *call;
     serving_model target, draft;
@@ -546,8 +546,6 @@ static sm_status show(sm_report *r, const generation *g, sm_error *err) {
     return status ? status : g->bytes_apart > 0 ? SM_NEGATIVE : SM_OK;
 }
 
-#define AT(option, member) CLI_AT(generation, option, given.member)
-
 /* ---- running ---- */
 
 /* Of a rank: rank 0 hands its own on. */
@@ -645,14 +643,13 @@ static sm_status run_generate(const cli_call *call, sm_report *r, sm_error *err)
 
 const cli_verb run_generate_verb = {
     .about = &verbs_run_generate,
-    CLI_VALUES(generation, AT("checkpoint", checkpoint), AT("prompt", prompt),
-               AT("prompts", prompts), AT("ids", ids), AT("features", features),
-               AT("tokens", tokens), AT("plan", plan),
-               SERVING_WEIGHTS_PLACE(generation, given.weights), AT("temperature", temperature),
-               AT("seed", seed), AT("draft", draft), AT("draft-checkpoint", draft_checkpoint),
-               AT("speculate", speculate), RANKS_PLACES(generation, given.ranks),
-               PREDICTION_PLACES(generation, given.predicted),
-               CLI_MODEL_PLACES(generation, given.read_by)),
+    CLI_VALUES(GIVEN("checkpoint", checkpoint), GIVEN("prompt", prompt), GIVEN("prompts", prompts),
+               GIVEN("ids", ids), GIVEN("features", features), GIVEN("tokens", tokens),
+               GIVEN("plan", plan), SERVING_WEIGHTS_PLACE(given.weights),
+               GIVEN("temperature", temperature), GIVEN("seed", seed), GIVEN("draft", draft),
+               GIVEN("draft-checkpoint", draft_checkpoint), GIVEN("speculate", speculate),
+               RANKS_PLACES(given.ranks), PREDICTION_PLACES(given.predicted),
+               CLI_MODEL_PLACES(given.read_by)),
     .plans = 1u << SM_PLAN_SERVING,
     .run = run_generate,
 };

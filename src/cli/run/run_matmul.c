@@ -5,14 +5,13 @@
 
 #include "execution.h"
 
-typedef struct run_matmul_values {
+typedef struct values {
     timing_values timing;
     const char *dims;
     element_word dtype;
     int64_t alternative, directions;
     bool all;
 } run_matmul_values;
-#define AT(option, member) CLI_AT(run_matmul_values, option, member)
 
 typedef struct question {
     sm_placed_mesh m;
@@ -430,8 +429,8 @@ static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb run_matmul_verb = {
     .about = &verbs_run_matmul,
-    CLI_VALUES(run_matmul_values, TIMING_MESH_PLACE(run_matmul_values, timing), AT("dims", dims),
-               AT("dtype", dtype), AT("alternative", alternative), AT("all", all),
-               AT("directions", directions), TIMING_PLACES(run_matmul_values, timing)),
+    CLI_VALUES(TIMING_MESH_PLACE(timing), AT("dims", dims), AT("dtype", dtype),
+               AT("alternative", alternative), AT("all", all), AT("directions", directions),
+               TIMING_PLACES(timing)),
     .run = run_matmul,
 };

@@ -27,7 +27,7 @@ typedef struct served_list {
 } served_list;
 
 /* What a call's values are. */
-typedef struct serve_run {
+typedef struct values {
     run_serve_values given;
     const cli_call *call;
     serving_model m;
@@ -518,23 +518,22 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     return status;
 }
 
-#define AT(option, member) CLI_AT(serve_run, option, given.member)
-#define OPTION(option, member) CLI_AT(serve_run, option, options.member)
+#define OPTION(option, member) AT(option, options.member)
 
 const cli_verb run_serve_verb = {
     .about = &verbs_run_serve,
-    CLI_VALUES(serve_run, AT("checkpoint", checkpoint), AT("plan", plan),
-               SERVING_WEIGHTS_PLACE(serve_run, given.weights), AT("port", port),
-               AT("listen", listen), AT("patience", patience_s), AT("queue", queue),
-               AT("pictures", read_by.pictures), OPTION("policy", policy),
+    CLI_VALUES(GIVEN("checkpoint", checkpoint), GIVEN("plan", plan),
+               SERVING_WEIGHTS_PLACE(given.weights), GIVEN("port", port), GIVEN("listen", listen),
+               GIVEN("patience", patience_s), GIVEN("queue", queue),
+               GIVEN("pictures", read_by.pictures), OPTION("policy", policy),
                OPTION("batch", most_batch), OPTION("chunk", chunk_tokens),
                OPTION("prefill-tokens", prefill_tokens), OPTION("page", page_tokens),
-               AT("longest", longest), AT("cache", cache), OPTION("route", route),
-               OPTION("prefix-cache", prefix_cache), ARRIVAL_PLACES(serve_run, given.requests),
-               AT("seed", requests.draw.seed), AT("temperature", temperature),
-               OPTION("ttft", ttft_s), OPTION("tpot", tpot_s), AT("csv", csv), AT("plot", plot),
-               RANKS_PLACES(serve_run, given.ranks), PREDICTION_PLACES(serve_run, given.predicted),
-               CLI_MODEL_PLACES(serve_run, given.read_by)),
+               GIVEN("longest", longest), GIVEN("cache", cache), OPTION("route", route),
+               OPTION("prefix-cache", prefix_cache), ARRIVAL_PLACES(given.requests),
+               GIVEN("seed", requests.draw.seed), GIVEN("temperature", temperature),
+               OPTION("ttft", ttft_s), OPTION("tpot", tpot_s), GIVEN("csv", csv),
+               GIVEN("plot", plot), RANKS_PLACES(given.ranks), PREDICTION_PLACES(given.predicted),
+               CLI_MODEL_PLACES(given.read_by)),
     .plans = 1u << SM_PLAN_SERVING,
     .run = run_serve,
 };

@@ -6,7 +6,7 @@
 #include "ranks.h"
 #include "sweep.h"
 
-typedef struct run_sweep_values {
+typedef struct values {
     sweep_values of;
     int64_t ranks;
     ranks_values with;
@@ -184,8 +184,7 @@ static sm_status run_sweep(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb run_sweep_verb = {
     .about = &verbs_run_sweep,
-    CLI_VALUES(run_sweep_values, SWEEP_PLACES(run_sweep_values, of),
-               CLI_AT(run_sweep_values, "ranks", ranks), RANKS_PLACES(run_sweep_values, with)),
+    CLI_VALUES(SWEEP_PLACES(of), AT("ranks", ranks), RANKS_PLACES(with)),
     .asks = &cli_scalemodel,
     .run = run_sweep,
 };

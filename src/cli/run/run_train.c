@@ -6,8 +6,6 @@
 
 enum { SEQUENCES = 8 };
 
-#define AT(option, member) CLI_AT(train_run, option, given.member)
-
 /* ---- reading ---- */
 
 static const double MOST_TOKENS = 1e9; /* of a batch */
@@ -294,14 +292,14 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb run_train_verb = {
     .about = &verbs_run_train,
-    CLI_VALUES(train_run, AT("data", data), AT("method", method), AT("beta", beta),
-               AT("plan", plan), AT("steps", steps), AT("until", until), AT("seq", seq),
-               AT("batch", batch), AT("rate", rate), AT("seed", seed), AT("curve", curve),
-               AT("plot", plot), AT("checkpoint", checkpoint), AT("every", every),
-               AT("failures", failures), AT("keep", keep), AT("resume", resume), AT("fresh", fresh),
-               RECORD_PLACE(train_run, given.record), RANKS_PLACES(train_run, given.ranks),
-               PREDICTION_PLACES(train_run, given.predicted),
-               CLI_MODEL_PLACES(train_run, given.read_by)),
+    CLI_VALUES(GIVEN("data", data), GIVEN("method", method), GIVEN("beta", beta),
+               GIVEN("plan", plan), GIVEN("steps", steps), GIVEN("until", until), GIVEN("seq", seq),
+               GIVEN("batch", batch), GIVEN("rate", rate), GIVEN("seed", seed),
+               GIVEN("curve", curve), GIVEN("plot", plot), GIVEN("checkpoint", checkpoint),
+               GIVEN("every", every), GIVEN("failures", failures), GIVEN("keep", keep),
+               GIVEN("resume", resume), GIVEN("fresh", fresh), RECORD_PLACE(given.record),
+               RANKS_PLACES(given.ranks), PREDICTION_PLACES(given.predicted),
+               CLI_MODEL_PLACES(given.read_by)),
     .plans = 1u << SM_PLAN_TRAINING,
     .run = run_train,
 };

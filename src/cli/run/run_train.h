@@ -98,7 +98,7 @@ typedef struct train_attempt {
 } train_attempt;
 
 /* What a call's values are. */
-typedef struct train_run {
+typedef struct values {
     run_train_values given;
     const cli_call *call;
     sm_model model;

@@ -132,21 +132,6 @@ static uint64_t next_page(const serve_engine *e, serve_request *q) {
     return q->hash;
 }
 
-static void find_pictures(const serve_engine *e, serve_request *q) {
-    for (size_t i = 0; i < q->prompt; i++) {
-        const size_t row = (size_t)(q->token[i] - e->job->setup->model->V);
-        if (q->token[i] < e->job->setup->model->V || row % e->size.rows) continue;
-        serve_picture *p = &q->picture[row / e->size.rows];
-        const float *given = q->given + row / e->size.rows * q->numbers;
-        *p = (serve_picture){i, e->secret};
-        for (size_t k = 0; k < q->numbers; k++) {
-            uint32_t bits;
-            memcpy(&bits, &given[k], sizeof bits);
-            p->hash = sm_hash_mixed(p->hash, bits);
-        }
-    }
-}
-
 static void drop(serve_engine *e, size_t at) {
     memmove(e->running + at, e->running + at + 1, (--e->n - at) * sizeof *e->running);
 }
@@ -157,7 +142,19 @@ static sm_status add_request(serve_engine *e, serve_request *q, sm_error *err) {
     uint64_t *block = sm_calloc(pages + 1, sizeof *block);
     if (!block) return sm_fail_memory(err);
     q->hash = e->secret;
-    if (q->pictures) find_pictures(e, q);
+    if (q->pictures)
+        for (size_t i = 0; i < q->prompt; i++) {
+            const size_t row = (size_t)(q->token[i] - e->job->setup->model->V);
+            if (q->token[i] < e->job->setup->model->V || row % e->size.rows) continue;
+            serve_picture *p = &q->picture[row / e->size.rows];
+            const float *given = q->given + row / e->size.rows * q->numbers;
+            *p = (serve_picture){i, e->secret};
+            for (size_t k = 0; k < q->numbers; k++) {
+                uint32_t bits;
+                memcpy(&bits, &given[k], sizeof bits);
+                p->hash = sm_hash_mixed(p->hash, bits);
+            }
+        }
     for (size_t i = 0; i < pages; i++) block[i] = next_page(e, q);
     const sm_request asked = {.arrival_s = q->arrival_s,
                               .prompt = (double)q->prompt,
@@ -181,33 +178,12 @@ static sm_status add_request(serve_engine *e, serve_request *q, sm_error *err) {
     return SM_OK;
 }
 
-static sm_status take_in(serve_engine *e, sm_error *err) {
-    sm_status status = SM_OK;
-    for (serve_request *q = serve_desk_take(e->job->desk), *next; q; q = next) {
-        next = q->next;
-        if (!status) status = add_request(e, q, err);
-        if (status) serve_desk_end(e->job->desk, q, SERVE_ABANDONED, sm_clock_s());
-    }
-    return status;
-}
-
 static sm_status stop(serve_engine *e, size_t at, serve_end end, sm_error *err) {
     double now_s = sm_clock_s();
     serve_request *q = e->running[at];
     sm_status status = sm_scheduler_stop(e->scheduler, q->number, now_s, err);
     drop(e, at);
     serve_desk_end(e->job->desk, q, end, now_s);
-    return status;
-}
-
-/* Those whose clients have gone, or all. */
-static sm_status let_go(serve_engine *e, bool all, sm_error *err) {
-    sm_status status = SM_OK;
-    for (size_t i = e->n; !status && i-- > 0;)
-        if (all || serve_desk_is_gone(e->job->desk, e->running[i])) {
-            status = stop(e, i, SERVE_ABANDONED, err);
-            e->result->abandoned++;
-        }
     return status;
 }
 
@@ -252,20 +228,16 @@ static bool is_looked_at(const serve_engine *e, const sm_scheduled *s, const ser
            from < s->first + s->tokens;
 }
 
-/* Who takes a seat, again or for the first time, has seen nothing there. */
-static void take_seat(serve_engine *e, const sm_scheduled *s, serve_request *q) {
-    uint64_t *seated = &e->seated[(size_t)s->replica * e->seats + (size_t)s->seat];
-    if (*seated != s->number + 1) q->seen = 0;
-    *seated = s->number + 1;
-}
-
 static void measure_step(serve_engine *e, const sm_scheduled_step *s) {
     size_t rows = 1, scored = 1, table = 1, looks = 0;
     memset(e->filled, 0, 3 * e->groups * sizeof *e->filled);
     for (size_t i = 0; i < s->n; i++) {
         const sm_scheduled *one = &s->sequence[i];
         serve_request *q = e->running[find(e, one->number)];
-        take_seat(e, one, q);
+        /* Who takes a seat, again or for the first time, has seen nothing there. */
+        uint64_t *seated = &e->seated[(size_t)one->replica * e->seats + (size_t)one->seat];
+        if (*seated != one->number + 1) q->seen = 0;
+        *seated = one->number + 1;
         rows = larger(rows, e->filled[one->replica] += one->tokens);
         scored = larger(scored, e->wanted[one->replica] += one->gives);
         table = larger(table, one->pages);
@@ -420,20 +392,6 @@ static void count_step(serve_engine *e, const sm_scheduled_step *s, double secon
     to->measured_s += seconds;
 }
 
-static sm_status tell_pages(serve_engine *e, const sm_scheduled_step *s, sm_error *err) {
-    size_t page_tokens = e->job->pages.page_tokens;
-    sm_status status = SM_OK;
-    for (size_t i = 0; !status && i < s->n; i++) {
-        const sm_scheduled *one = &s->sequence[i];
-        serve_request *q = e->running[find(e, one->number)];
-        while (!status && (q->pages + 1) * page_tokens <= one->first + one->tokens) {
-            uint64_t id = next_page(e, q);
-            status = sm_scheduler_page_filled(e->scheduler, q->number, id, err);
-        }
-    }
-    return status;
-}
-
 static sm_status give(serve_engine *e, double now_s, sm_error *err) {
     const step_room *r = &e->room;
     size_t scored = e->groups * (size_t)r->size.scored;
@@ -461,8 +419,19 @@ static sm_status plan(serve_engine *e, sm_scheduled_step *s, double *begun_s, sm
     for (sm_status status = SM_OK;;) {
         bool aborted;
         bool closed = serve_desk_is_closed(e->job->desk, &aborted);
-        status = take_in(e, err);
-        if (!status) status = let_go(e, aborted, err);
+
+        status = SM_OK;
+        for (serve_request *q = serve_desk_take(e->job->desk), *next; q; q = next) {
+            next = q->next;
+            if (!status) status = add_request(e, q, err);
+            if (status) serve_desk_end(e->job->desk, q, SERVE_ABANDONED, sm_clock_s());
+        }
+        /* Those whose clients have gone, or all. */
+        for (size_t i = e->n; !status && i-- > 0;)
+            if (aborted || serve_desk_is_gone(e->job->desk, e->running[i])) {
+                status = stop(e, i, SERVE_ABANDONED, err);
+                e->result->abandoned++;
+            }
         *begun_s = sm_clock_s();
         if (!status) status = sm_scheduler_next(e->scheduler, *begun_s, s, err);
         if (status) return status;
@@ -484,7 +453,17 @@ static sm_status first_rank(serve_engine *e, bool *more, sm_error *err) {
     double now_s = sm_clock_s();
     if (status) return status;
     count_step(e, &s, now_s - begun_s);
-    status = tell_pages(e, &s, err);
+
+    size_t page_tokens = e->job->pages.page_tokens;
+    status = SM_OK;
+    for (size_t i = 0; !status && i < s.n; i++) {
+        const sm_scheduled *one = &s.sequence[i];
+        serve_request *q = e->running[find(e, one->number)];
+        while (!status && (q->pages + 1) * page_tokens <= one->first + one->tokens) {
+            uint64_t id = next_page(e, q);
+            status = sm_scheduler_page_filled(e->scheduler, q->number, id, err);
+        }
+    }
     return status ? status : give(e, now_s, err);
 }
 

@@ -17,7 +17,7 @@ typedef struct serving_model {
 /* --weights: what weights are held in. */
 enum { SERVING_WEIGHTS = 5 };
 extern const char *const serving_weights[SERVING_WEIGHTS];
-#define SERVING_WEIGHTS_PLACE(type, member) CLI_AT(type, "weights", member)
+#define SERVING_WEIGHTS_PLACE(member) AT("weights", member)
 
 /* n, or the next number that divides. */
 int serving_rounded_up(size_t n, int to);

@@ -3,7 +3,7 @@
 #include "program.h"
 
 /* The question, what it points to, and what else is asked. */
-typedef struct serving {
+typedef struct values {
     sm_serve_question question;
     sm_model model;
     sm_system system;         /* the first of several */
@@ -20,9 +20,6 @@ typedef struct serving {
     cli_recipe_values recipe_values;
     sm_recipe recipe;
 } serving;
-
-#define AT(option, member) CLI_AT(serving, option, member)
-#define ASK(option, member) AT(option, question.member)
 
 /* ---- the question ---- */
 
@@ -174,19 +171,17 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb cli_serve = {
     .about = &verbs_serve,
-    CLI_VALUES(serving, AT("on", on), ASK("plan", plan), ASK("batch", batch),
-               ASK("concurrency", concurrency), ASK("prompt", prompt), ASK("output", output),
-               ASK("context", context), ASK("prefix", prefix), ASK("weights", weights),
-               ASK("kv", kv), ASK("compute", compute), ASK("ttft", ttft_s), ASK("tpot", tpot_s),
-               ASK("qps", requests_per_s), AT("chips", chips),
-               CLI_SPECULATION_PLACES(serving, speculate), ASK("imbalance", imbalance),
-               ASK("reserve", reserve), ASK("price", usd_per_chip_hour), ASK("top", top),
-               AT("plot", plot), ASK("eager", eager), ASK("bound", by_lower),
-               ASK("decode-only", alone), ASK("disaggregated", disaggregated),
-               AT("prefill-on", prefill_on), AT("decode-on", decode_on),
-               CLI_ENGINE_PLACES(serving, engine), CLI_CALIBRATION_PLACES(serving, constants),
-               CLI_MODEL_PLACES(serving, read_by), CLI_SOURCE_PLACES(serving, read_by),
-               CLI_RECIPE_PLACES(serving, recipe_values)),
+    CLI_VALUES(
+        AT("on", on), ASK("plan", plan), ASK("batch", batch), ASK("concurrency", concurrency),
+        ASK("prompt", prompt), ASK("output", output), ASK("context", context),
+        ASK("prefix", prefix), ASK("weights", weights), ASK("kv", kv), ASK("compute", compute),
+        ASK("ttft", ttft_s), ASK("tpot", tpot_s), ASK("qps", requests_per_s), AT("chips", chips),
+        CLI_SPECULATION_PLACES(speculate), ASK("imbalance", imbalance), ASK("reserve", reserve),
+        ASK("price", usd_per_chip_hour), ASK("top", top), AT("plot", plot), ASK("eager", eager),
+        ASK("bound", by_lower), ASK("decode-only", alone), ASK("disaggregated", disaggregated),
+        AT("prefill-on", prefill_on), AT("decode-on", decode_on), CLI_ENGINE_PLACES(engine),
+        CLI_CALIBRATION_PLACES(constants), CLI_MODEL_PLACES(read_by), CLI_SOURCE_PLACES(read_by),
+        CLI_RECIPE_PLACES(recipe_values)),
     .plans = 1u << SM_PLAN_SERVING,
     .run = run_serve,
 };

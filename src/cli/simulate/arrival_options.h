@@ -15,21 +15,15 @@ typedef struct arrival_values {
     int kinds;
     bool drawn; /* times are, and without a trace the lengths: arrivals_read fills it in */
 } arrival_values;
-#define ARRIVAL_PLACES(values, member)                                                             \
-    CLI_AT(values, "trace", member.trace), CLI_AT(values, "arrivals", member.arrivals),            \
-        CLI_AT(values, "qps", member.draw.rate_per_s),                                             \
-        CLI_AT(values, "concurrency", member.concurrency),                                         \
-        CLI_AT(values, "turns", member.draw.turns),                                                \
-        CLI_AT(values, "turns-cv", member.draw.turns_cv),                                          \
-        CLI_AT(values, "think", member.draw.think_s),                                              \
-        CLI_AT(values, "think-cv", member.draw.think_cv),                                          \
-        CLI_AT(values, "shared-prefix", member.draw.shared_prefix),                                \
-        CLI_AT(values, "class", member.classes), CLI_AT(values, "requests", member.requests),      \
-        CLI_AT(values, "prompt", member.draw.lengths.prompt),                                      \
-        CLI_AT(values, "output", member.draw.lengths.output),                                      \
-        CLI_AT(values, "prompt-cv", member.draw.lengths.prompt_cv),                                \
-        CLI_AT(values, "output-cv", member.draw.lengths.output_cv),                                \
-        CLI_AT(values, "range-ratio", member.draw.least_share)
+#define ARRIVAL_PLACES(member)                                                                     \
+    AT("trace", member.trace), AT("arrivals", member.arrivals), AT("qps", member.draw.rate_per_s), \
+        AT("concurrency", member.concurrency), AT("turns", member.draw.turns),                     \
+        AT("turns-cv", member.draw.turns_cv), AT("think", member.draw.think_s),                    \
+        AT("think-cv", member.draw.think_cv), AT("shared-prefix", member.draw.shared_prefix),      \
+        AT("class", member.classes), AT("requests", member.requests),                              \
+        AT("prompt", member.draw.lengths.prompt), AT("output", member.draw.lengths.output),        \
+        AT("prompt-cv", member.draw.lengths.prompt_cv),                                            \
+        AT("output-cv", member.draw.lengths.output_cv), AT("range-ratio", member.draw.least_share)
 
 /* --csv: the header and the row of a request; its times count from from_s. */
 void requests_header(FILE *rows);

@@ -3,7 +3,7 @@
 #include "arrival_options.h"
 
 /* The question, what it points to, and what else is asked. */
-typedef struct simulating {
+typedef struct values {
     sm_simulate_question question;
     sm_model model;
     sm_system system;
@@ -16,8 +16,6 @@ typedef struct simulating {
     cli_model_values read_by;
 } simulating;
 
-#define AT(option, member) CLI_AT(simulating, option, member)
-#define ASK(option, member) AT(option, question.member)
 #define SIMULATE(option, member) AT(option, simulation.member)
 
 /* ---- the question ---- */
@@ -124,20 +122,18 @@ static sm_status run_simulate(const cli_call *call, sm_report *r, sm_error *err)
 
 const cli_verb cli_simulate = {
     .about = &verbs_simulate,
-    CLI_VALUES(simulating, AT("on", on), ASK("plan", plan), ARRIVAL_PLACES(simulating, requests),
-               SIMULATE("policy", policy), ASK("prefill-plan", prefill_plan),
-               SIMULATE("prefill-replicas", prefill_replicas), SIMULATE("replicas", replicas),
-               SIMULATE("batch", most_batch), SIMULATE("chunk", chunk_tokens),
-               SIMULATE("prefill-tokens", prefill_tokens), SIMULATE("page", page_tokens),
-               SIMULATE("preempt", preempt), SIMULATE("route", route),
-               SIMULATE("prefix-cache", prefix_cache), ASK("host-memory", host_bytes),
-               SIMULATE("ttft", ttft_s), SIMULATE("tpot", tpot_s), ASK("weights", dtypes.weights),
-               ASK("kv", dtypes.kv), ASK("compute", dtypes.compute),
-               CLI_SPECULATION_PLACES(simulating, speculate), AT("seed", requests.draw.seed),
-               ASK("find-max-qps", find_max_rate), ASK("within", within), AT("csv", csv),
-               AT("plot", plot), AT("timeline", timeline), CLI_ENGINE_PLACES(simulating, engine),
-               CLI_CALIBRATION_PLACES(simulating, constants), CLI_MODEL_PLACES(simulating, read_by),
-               CLI_SOURCE_PLACES(simulating, read_by)),
+    CLI_VALUES(
+        AT("on", on), ASK("plan", plan), ARRIVAL_PLACES(requests), SIMULATE("policy", policy),
+        ASK("prefill-plan", prefill_plan), SIMULATE("prefill-replicas", prefill_replicas),
+        SIMULATE("replicas", replicas), SIMULATE("batch", most_batch),
+        SIMULATE("chunk", chunk_tokens), SIMULATE("prefill-tokens", prefill_tokens),
+        SIMULATE("page", page_tokens), SIMULATE("preempt", preempt), SIMULATE("route", route),
+        SIMULATE("prefix-cache", prefix_cache), ASK("host-memory", host_bytes),
+        SIMULATE("ttft", ttft_s), SIMULATE("tpot", tpot_s), ASK("weights", dtypes.weights),
+        ASK("kv", dtypes.kv), ASK("compute", dtypes.compute), CLI_SPECULATION_PLACES(speculate),
+        AT("seed", requests.draw.seed), ASK("find-max-qps", find_max_rate), ASK("within", within),
+        AT("csv", csv), AT("plot", plot), AT("timeline", timeline), CLI_ENGINE_PLACES(engine),
+        CLI_CALIBRATION_PLACES(constants), CLI_MODEL_PLACES(read_by), CLI_SOURCE_PLACES(read_by)),
     .plans = 1u << SM_PLAN_SERVING,
     .run = run_simulate,
 };

@@ -45,9 +45,9 @@ typedef struct sweep_values {
     cli_list over;
     const char *columns, *output, *plot;
 } sweep_values;
-#define SWEEP_PLACES(values, member)                                                               \
-    CLI_AT(values, "over", member.over), CLI_AT(values, "columns", member.columns),                \
-        CLI_AT(values, "output", member.output), CLI_AT(values, "plot", member.plot)
+#define SWEEP_PLACES(member)                                                                       \
+    AT("over", member.over), AT("columns", member.columns), AT("output", member.output),           \
+        AT("plot", member.plot)
 
 /* Cells of a row: the values of its axes, "yes", "no" or "refused", the columns, and why not. */
 int sweep_cells(const sweep *s);

@@ -6,7 +6,7 @@
 
 enum { MOST_SHOWN = 100000 };
 
-typedef struct threads_values {
+typedef struct values {
     sweep_values of;
     int64_t threads;
 } threads_values;
@@ -163,8 +163,7 @@ static sm_status run_sweep(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb cli_sweep = {
     .about = &verbs_sweep,
-    CLI_VALUES(threads_values, SWEEP_PLACES(threads_values, of),
-               CLI_AT(threads_values, "threads", threads)),
+    CLI_VALUES(SWEEP_PLACES(of), AT("threads", threads)),
     .tells_progress = true,
     .asks = &cli_scalemodel,
     .run = run_sweep,

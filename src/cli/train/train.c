@@ -4,7 +4,7 @@
 #include <math.h>
 
 /* The question, what it points to, and what else is asked. */
-typedef struct training {
+typedef struct values {
     sm_train_question question;
     sm_model model, reward_model, critic_model;
     sm_system system;         /* the first of several */
@@ -20,9 +20,6 @@ typedef struct training {
     cli_model_values read_by;
     cli_recipe_values recipe_values;
 } training;
-
-#define AT(option, member) CLI_AT(training, option, member)
-#define ASK(option, member) AT(option, question.member)
 
 /* ---- the question ---- */
 
@@ -230,7 +227,7 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb cli_train = {
     .about = &verbs_train,
-    CLI_VALUES(training, AT("on", on), ASK("batch", batch), ASK("seq", seq), ASK("tokens", tokens),
+    CLI_VALUES(AT("on", on), ASK("batch", batch), ASK("seq", seq), ASK("tokens", tokens),
                ASK("within", within_s), ASK("budget", budget_usd), ASK("failures", failures),
                ASK("checkpoint", checkpoint_s), ASK("interval", interval_s),
                ASK("restart", restart_s), ASK("stragglers", stragglers), ASK("repair", repair_s),
@@ -242,9 +239,9 @@ const cli_verb cli_train = {
                ASK("sensitivity", sensitivity), AT("plot", plot), ASK("method", method),
                AT("rollout", rollout), ASK("prompt", prompt), ASK("samples", samples),
                ASK("epochs", epochs), AT("reward", reward), AT("critic", critic),
-               ASK("no-reference", no_reference), CLI_CODEBASE_PLACE(training, codebases),
-               CLI_CALIBRATION_PLACES(training, constants), CLI_MODEL_PLACES(training, read_by),
-               CLI_SOURCE_PLACES(training, read_by), CLI_RECIPE_PLACES(training, recipe_values)),
+               ASK("no-reference", no_reference), CLI_CODEBASE_PLACE(codebases),
+               CLI_CALIBRATION_PLACES(constants), CLI_MODEL_PLACES(read_by),
+               CLI_SOURCE_PLACES(read_by), CLI_RECIPE_PLACES(recipe_values)),
     .plans = 1u << SM_PLAN_TRAINING,
     .tells_progress = true,
     .run = run_train,

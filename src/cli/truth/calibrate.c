@@ -2,7 +2,7 @@
 #include "scalemodel/io.h"
 #include "program.h"
 
-typedef struct cli_calibrate_values {
+typedef struct values {
     sm_calibrate_question question;
     const char *chip, *start;
     sm_system system;
@@ -10,13 +10,7 @@ typedef struct cli_calibrate_values {
     cli_list columns;
 } cli_calibrate_values;
 
-#define AT(option, member) CLI_AT(cli_calibrate_values, option, member)
-
-const char *const calibrate_constants[SM_CONSTANT_COUNT] = {
-#define X(name, ...) #name,
-    SM_CONSTANTS(X)
-#undef X
-};
+const char *const calibrate_constants[SM_CONSTANT_COUNT] = {SM_CONSTANTS(SM_ID_OF)};
 
 static sm_status run_calibrate(const cli_call *call, sm_report *r, sm_error *err) {
     cli_calibrate_values *o = call->values;
@@ -42,8 +36,8 @@ static sm_status run_calibrate(const cli_call *call, sm_report *r, sm_error *err
 
 const cli_verb cli_calibrate = {
     .about = &verbs_calibrate,
-    CLI_VALUES(cli_calibrate_values, AT("chip", chip), AT("software", question.software),
-               AT("start", start), AT("fit", fit), AT("set", columns), AT("all", question.all),
+    CLI_VALUES(AT("chip", chip), AT("software", question.software), AT("start", start),
+               AT("fit", fit), AT("set", columns), AT("all", question.all),
                AT("output", question.output)),
     .without_system = true,
     .run = run_calibrate,

@@ -1,7 +1,7 @@
 /* support: the options of `support`. */
 #include "program.h"
 
-typedef struct support {
+typedef struct values {
     sm_support_question question;
     sm_model model;
     sm_system system;
@@ -10,7 +10,6 @@ typedef struct support {
 
 enum { MOST_NAMES = 128 };
 
-#define ASK(option, member) CLI_AT(support, option, question.member)
 /* A name that no measured row has is a slip of the pen. */
 static sm_status check_software(const cli_call *call, const support *s, sm_error *err) {
     const char *names[MOST_NAMES];
@@ -44,9 +43,8 @@ static sm_status run_support(const cli_call *call, sm_report *r, sm_error *err) 
 
 const cli_verb cli_support = {
     .about = &verbs_support,
-    CLI_VALUES(support, ASK("software", software), ASK("weights", type),
-               ASK("concurrency", in_flight), ASK("prompt", prompt), ASK("output", output),
-               ASK("batch", batch_tokens), ASK("seq", seq), ASK("top", top),
-               CLI_MODEL_PLACES(support, read_by)),
+    CLI_VALUES(ASK("software", software), ASK("weights", type), ASK("concurrency", in_flight),
+               ASK("prompt", prompt), ASK("output", output), ASK("batch", batch_tokens),
+               ASK("seq", seq), ASK("top", top), CLI_MODEL_PLACES(read_by)),
     .run = run_support,
 };

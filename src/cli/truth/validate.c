@@ -1,12 +1,13 @@
 /* validate: measured rows against what is predicted for them. */
 #include "program.h"
+#include "named.h"
 #include "scalemodel/io.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-typedef struct validate_values {
+typedef struct values {
     sm_validate_question question;
     const char *data, *plot;
     unsigned quality;
@@ -38,15 +39,10 @@ static const char *own_folder(sm_arena *arena) {
     return is_folder("data/truth") ? "data/truth" : NULL;
 }
 
-static bool ends_in(const char *name, const char *end) {
-    size_t n = strlen(name), m = strlen(end);
-    return n > m && strcmp(name + n - m, end) == 0;
-}
-
 static sm_status list_folder(DIR *open_folder, const char *folder, sm_arena *arena,
                              const char **files, size_t *n, sm_error *err) {
     for (struct dirent *entry; (entry = readdir(open_folder));) {
-        if (!ends_in(entry->d_name, ".csv") && !ends_in(entry->d_name, ".jsonl")) continue;
+        if (!ends_with(entry->d_name, ".csv") && !ends_with(entry->d_name, ".jsonl")) continue;
         if (*n == MOST_FILES)
             return sm_fail(err, SM_USAGE, "%s holds more than %d files of measurements", folder,
                            MOST_FILES);
@@ -78,8 +74,6 @@ static sm_status list_files(const cli_call *call, const char *folder, const char
 }
 
 static const char *const qualities[3] = {"A", "B", "C"};
-
-#define AT(option, member) CLI_AT(validate_values, option, member)
 
 static sm_status find_files(const cli_call *call, sm_validate_question *q, sm_error *err) {
     const validate_values *o = call->values;
@@ -131,11 +125,10 @@ static sm_status run_validate(const cli_call *call, sm_report *r, sm_error *err)
 
 const cli_verb cli_validate = {
     .about = &verbs_validate,
-    CLI_VALUES(validate_values, AT("data", data), AT("set", columns), AT("chip", question.chip),
+    CLI_VALUES(AT("data", data), AT("set", columns), AT("chip", question.chip),
                AT("source", question.source), AT("kind", question.kind), AT("quality", quality),
                AT("all", question.all), AT("by", by), AT("worst", question.worst),
-               AT("summary", summary), AT("plot", plot),
-               CLI_CODEBASE_PLACE(validate_values, codebases),
-               CLI_CALIBRATION_PLACES(validate_values, constants)),
+               AT("summary", summary), AT("plot", plot), CLI_CODEBASE_PLACE(codebases),
+               CLI_CALIBRATION_PLACES(constants)),
     .run = run_validate,
 };

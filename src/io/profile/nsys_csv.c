@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "csv_record.h"
+#include "named.h"
 #include "nsys.h"
 
 enum { MOST_NUMBER = 40 };
@@ -18,10 +19,6 @@ typedef struct nsys_table {
     int file;
 } nsys_table;
 
-static bool begins(const char *text, size_t length, const char *word) {
-    return length >= strlen(word) && !memcmp(text, word, strlen(word));
-}
-
 /* In a head "(us)": how many ns or bytes one is. */
 static double unit_of(const char *text, size_t length) {
     static const struct {
@@ -31,7 +28,7 @@ static double unit_of(const char *text, size_t length) {
                {"(KB)", 1e3}, {"(kB)", 1e3}, {"(MB)", 1e6}, {"(GB)", 1e9}};
     for (size_t i = 0; i < length; i++)
         for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-            if (begins(text + i, length - i, all[k].word)) return all[k].unit;
+            if (part_begins_with(text + i, length - i, all[k].word)) return all[k].unit;
     return 1;
 }
 
@@ -40,10 +37,10 @@ bool nsys_is_csv(const sm_source *first) {
     size_t length = end ? (size_t)(end - text) : first->length;
     bool name = false, told = false;
     for (size_t i = 0; i < length; i++) {
-        name = name || begins(text + i, length - i, "Name");
-        told = told || begins(text + i, length - i, "Start (") ||
-               begins(text + i, length - i, "Timestamp (") ||
-               begins(text + i, length - i, "Total Time (");
+        name = name || part_begins_with(text + i, length - i, "Name");
+        told = told || part_begins_with(text + i, length - i, "Start (") ||
+               part_begins_with(text + i, length - i, "Timestamp (") ||
+               part_begins_with(text + i, length - i, "Total Time (");
     }
     return name && told;
 }
@@ -59,7 +56,7 @@ static sm_status read_head(nsys_table *t, const csv_record *head) {
     for (int i = 0; i < head->n; i++) {
         sm_span s = csv_inside(t->text, head->cell[i]);
         for (int k = 0; k < CELLS; k++)
-            if (t->at[k] < 0 && begins(t->text->text + s.offset, s.length, heads[k])) {
+            if (t->at[k] < 0 && part_begins_with(t->text->text + s.offset, s.length, heads[k])) {
                 t->at[k] = i;
                 t->unit[k] = unit_of(t->text->text + s.offset, s.length);
             }
@@ -109,7 +106,7 @@ static sm_status add_row(nsys_table *t, const csv_record *row) {
     e->correlation = (int64_t)number(t, row, CORRELATION);
     e->stream = trace_stream(t->b, device, 0, (int64_t)number(t, row, STREAM));
     e->name = trace_name(t->b, name, strlen(name));
-    bool copy = begins(name, strlen(name), "[CUDA mem");
+    bool copy = begins_with(name, "[CUDA mem");
     e->kind = (uint8_t)(copy ? SM_TRACE_COPY : trace_kernel_kind(name));
     sm_trace_detail *d = number(t, row, BYTES) > 0 ? trace_detail(t->b, e) : NULL;
     if (d) d->bytes = number(t, row, BYTES);

@@ -7,6 +7,7 @@
 
 #include "nsys.h"
 #include "file_parts.h"
+#include "named.h"
 #include "scalemodel/io.h"
 
 enum { MOST_FILES = 65536, MOST_ENTRIES = 131072, MOST_DEPTH = 8, MOST_PATH = 4096 };
@@ -23,18 +24,15 @@ typedef struct reading {
 
 /* ---- one file ---- */
 
-static bool begins(const sm_source *s, const char *word) {
-    size_t n = strlen(word);
-    return s->length >= n && memcmp(s->text, word, n) == 0;
-}
-
 /* A text that does not end with a computation: its whole lines, and an end to the last one. */
 static sm_status mend(reading *r, sm_source *text) {
     size_t end = text->length;
     while (end > 0 && strchr(" \t\r\n", text->text[end - 1])) end--;
     size_t line = end;
     while (line > 0 && text->text[line - 1] != '\n') line--;
-    if (!begins(text, "HloModule") || (end > line && text->text[line] == '}')) return SM_OK;
+    if (!part_begins_with(text->text, text->length, "HloModule") ||
+        (end > line && text->text[line] == '}'))
+        return SM_OK;
     size_t whole = end < text->length && text->text[end] == '\n' ? end + 1 : line;
     char *mended = sm_arena_alloc(r->arena, whole + 3);
     if (!mended) return sm_fail_memory(r->err);
@@ -59,7 +57,8 @@ static sm_status read_whole(reading *r, packed_stream *s) {
     sm_source whole;
     sm_status status = packed_rest(s, SM_IO_DATA_BYTES, r->arena, &whole, r->err);
     if (status) return status;
-    if (begins(&whole, "SQLite format 3")) return nsys_read_sqlite(&r->b, &whole);
+    if (part_begins_with(whole.text, whole.length, "SQLite format 3"))
+        return nsys_read_sqlite(&r->b, &whole);
     if (nsys_is_csv(&whole)) return nsys_read_csv(&r->b, &whole);
     if (trace_is_perfetto(&whole)) return trace_read_perfetto(&r->b, &whole);
     return sm_trace_is_xplane(&whole) ? trace_read_xplane(&r->b, &whole) : read_module(r, &whole);
@@ -95,19 +94,14 @@ static sm_status read_one(reading *r, const char *path) {
 
 /* ---- folders ---- */
 
-static bool ends(const char *name, const char *with) {
-    size_t n = strlen(name), m = strlen(with);
-    return n >= m && strcmp(name + n - m, with) == 0;
-}
-
 /* Without what packed it. */
 static bool is_named(const char *name, const char *suffix) {
     char plain[MOST_PATH];
     snprintf(plain, sizeof plain, "%s", name);
-    if (ends(plain, ".gz")) plain[strlen(plain) - 3] = 0;
-    if (ends(plain, ".zst")) plain[strlen(plain) - 4] = 0;
-    if (ends(plain, ".xz")) plain[strlen(plain) - 3] = 0;
-    return ends(plain, suffix);
+    if (ends_with(plain, ".gz")) plain[strlen(plain) - 3] = 0;
+    if (ends_with(plain, ".zst")) plain[strlen(plain) - 4] = 0;
+    if (ends_with(plain, ".xz")) plain[strlen(plain) - 3] = 0;
+    return ends_with(plain, suffix);
 }
 
 static sm_status keep(reading *r, sm_source one) {

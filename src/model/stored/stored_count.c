@@ -3,102 +3,33 @@
  * quantised. */
 #include "stored.h"
 #include <ctype.h>
+#include <regex.h>
 
-/* Names of modules in the lists of quantised checkpoints. The regular expressions are those that
- * occur there: . \. \d [..] (a|b) * + ? ^ $; another one matches nothing. */
+/* Names of modules in the lists of quantised checkpoints. */
 
-enum { MOST_PATTERN = 256, MOST_DEPTH = 200 };
+enum { MOST_PATTERN = 256, STEPS_OF_EXPRESSION = 64 };
 
-typedef struct matcher {
-    long *steps;
-    int depth;
-} matcher;
-
-static bool match_here(matcher *m, const char *p, const char *s);
-
-/* The end of the atom at p: one character, an escape or a class; NULL: not closed. */
-static const char *atom_end(const char *p) {
-    if (*p == '\\') return p[1] ? p + 2 : NULL;
-    if (*p != '[') return p + 1;
-    const char *end = strchr(p[1] == ']' ? p + 2 : p + 1, ']');
-    return end ? end + 1 : NULL;
-}
-
-static bool in_class(const char *p, const char *end, unsigned char c) {
-    bool negated = p[1] == '^', found = false;
-    for (p += negated ? 2 : 1; p < end - 1; p++) {
-        bool range = p[1] == '-' && p + 2 < end - 1;
-        found = found || (range ? c >= (unsigned char)p[0] && c <= (unsigned char)p[2]
-                                : c == (unsigned char)*p);
-        if (range) p += 2;
+/* Does the regular expression match from the beginning of s? It is one of Python's, of which \d, \w
+ * and (?: are written as POSIX has them, and a brace is itself; another one matches nothing. */
+static bool match_expression(const char *p, const char *s) {
+    char text[8 * MOST_PATTERN] = "^(";
+    size_t n = 2;
+    regex_t found;
+    while (*p) {
+        const bool escaped = *p == '\\' && p[1], group = *p == '(' && p[1] == '?';
+        if ((group && p[2] != ':') || (escaped && isdigit((unsigned char)p[1]))) return false;
+        const char *as = escaped && p[1] == 'd'   ? "[0-9]"
+                         : escaped && p[1] == 'w' ? "[[:alnum:]_]"
+                         : *p == '{'              ? "\\{"
+                                                  : p;
+        const int length = as != p ? (int)strlen(as) : escaped ? 2 : 1;
+        n += (size_t)snprintf(text + n, sizeof text - n, "%.*s", length, as);
+        p += group ? 3 : escaped ? 2 : 1;
     }
-    return found != negated;
-}
-
-static bool match_atom(const char *p, const char *end, char c) {
-    if (!c) return false;
-    if (*p == '[') return in_class(p, end, (unsigned char)c);
-    if (*p != '\\') return *p == '.' || *p == c;
-    if (p[1] == 'd') return isdigit((unsigned char)c);
-    if (p[1] == 'w') return isalnum((unsigned char)c) || c == '_';
-    return p[1] == c;
-}
-
-/* The bar that splits p at this level, the bracket that closes the group, or the end. */
-static const char *branch_end(const char *p) {
-    for (int level = 0; *p; p++) {
-        if (*p == '\\' && p[1]) p++;
-        else if (*p == '(') level++;
-        else if (*p == ')' && level-- == 0) return p;
-        else if (*p == '|' && level == 0) return p;
-    }
-    return p;
-}
-
-/* Each branch of (a|b) in turn, with what follows the group behind it. */
-static bool match_group(matcher *m, const char *p, const char *s) {
-    const char *from = p + 1, *close;
-    if (strncmp(from, "?:", 2) == 0) from += 2;
-    for (close = branch_end(from); *close == '|'; close = branch_end(close + 1)) {
-    }
-    if (*close != ')' || (close[1] && strchr("*+?{", close[1]))) return false;
-    for (const char *end; from <= close; from = end + 1) {
-        char joined[MOST_PATTERN];
-        end = branch_end(from);
-        int n = snprintf(joined, sizeof joined, "%.*s%s", (int)(end - from), from, close + 1);
-        if (n < (int)sizeof joined && match_here(m, joined, s)) return true;
-    }
-    return false;
-}
-
-static bool match_repeated(matcher *m, const char *p, const char *end, const char *s) {
-    size_t n = 0, least = *end == '+';
-    size_t most = *end == '?' ? 1 : (size_t)-1;
-    while (n < most && match_atom(p, end, s[n])) n++;
-    for (; n + 1 > least; n--) {
-        if (match_here(m, end + 1, s + n)) return true;
-        if (n == 0) break;
-    }
-    return false;
-}
-
-static bool match_next(matcher *m, const char *p, const char *s) {
-    if (!*p) return true;
-    if (*p == '^') return match_here(m, p + 1, s);
-    if (*p == '$' && !p[1]) return !*s;
-    if (*p == '(') return match_group(m, p, s);
-    const char *end = atom_end(p);
-    if (!end) return false;
-    if (*end == '*' || *end == '+' || *end == '?') return match_repeated(m, p, end, s);
-    return match_atom(p, end, *s) && match_here(m, end, s + 1);
-}
-
-/* Does the pattern match from the beginning of s? */
-static bool match_here(matcher *m, const char *p, const char *s) {
-    if (--*m->steps < 0 || m->depth >= MOST_DEPTH) return false;
-    m->depth++;
-    bool matched = match_next(m, p, s);
-    m->depth--;
+    snprintf(text + n, sizeof text - n, ")");
+    if (regcomp(&found, text, REG_EXTENDED | REG_NOSUB)) return false;
+    const bool matched = regexec(&found, s, 0, NULL, 0) == 0;
+    regfree(&found);
     return matched;
 }
 
@@ -143,19 +74,11 @@ bool pattern_matches(pattern_syntax syntax, const char *pattern, const char *nam
     cut(p, "language_model\\.");
     cut_start(p, "model.");
     cut_start(p, "model\\.");
-    matcher m = {.steps = steps};
     if (!expression && has_part(name, p)) return true;
     if (syntax == PATTERN_STARS) return strchr(p, '*') && match_stars(p, name, steps);
     if (syntax == PATTERN_MODULES && !strpbrk(p, "*[(\\+$")) return false;
     if (syntax == PATTERN_EXACT && !expression) return false;
-    for (const char *from = p, *end; from; from = *end ? end + 1 : NULL) {
-        char branch[MOST_PATTERN];
-        end = branch_end(from);
-        if (*end == ')') return false;
-        snprintf(branch, sizeof branch, "%.*s", (int)(end - from), from);
-        if (match_here(&m, branch, name)) return true;
-    }
-    return false;
+    return (*steps -= STEPS_OF_EXPRESSION) > 0 && match_expression(p, name);
 }
 
 double stored_bytes(const stored_format *f, double rows, double columns) {

@@ -100,9 +100,7 @@ typedef struct train_numbers {
     int kind; /* of the piece, in the architecture */
     double norm_epsilon, layer_norm_epsilon, rope_score_scale;
     bool shares_sigmoid; /* of experts */
-#define X(name, otherwise) double name;
-    TRAIN_NUMBERS(X)
-#undef X
+    TRAIN_NUMBERS(SM_NUMBER_MEMBER)
 } train_numbers;
 typedef struct train_turns {       /* of rotary positions */
     float *table;                  /* [position][cosine, sine][half] */
