@@ -226,6 +226,16 @@ MODELS = {
                             fuse_cross_entropy=False, use_l2warp=False, **ENDS)),
 }
 
+# Options that change numbers alone, off their usual values.
+for name, told, options in (
+        ("gpt2", "unscaled", dict(scale_attn_weights=False)), ("biogpt", "eps", dict(layer_norm_eps=1e-3)),
+        ("minicpm3", "eps", dict(rms_norm_eps=1e-3)), ("gpt_oss", "limit", dict(swiglu_limit=2.0, hidden_act="gelu")),
+        ("jamba", "biased", dict(mamba_proj_bias=True, hidden_act="gelu")),
+        ("bamba", "relu", dict(mamba_proj_bias=True, hidden_act="relu")),
+        ("falcon_h1", "normed", dict(mamba_rms_norm=True, hidden_act="relu")),
+        ("qwen3_next", "eps", dict(rms_norm_eps=1e-3, hidden_act="gelu"))):
+    MODELS[f"{name}-{told}"] = (MODELS[name][0], dict(MODELS[name][1], **options))
+
 # No text follows from these: their losses and gradients are compared.
 WIDE = dict({k: v for k, v in SIZES.items() if k != "num_key_value_heads"}, vocab_size=260,
             pad_token_id=0)

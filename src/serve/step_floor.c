@@ -5,11 +5,6 @@
 
 static double rate_of(const step *x) { return x->s->system.chip.memory_bytes_per_s.value; }
 
-static const sm_work *work_at(const step *x, step_part of, int index, const fused *f) {
-    const variant *v = of == STEP_PROMPTS ? x->prefill : x->v;
-    return &v->piece[index].part.work[f->first];
-}
-
 static least_tokens tokens_of(const step *x, int index, step_part of, const op_floor *op) {
     if (op->mean > 0) return LEAST_ROUTED;
     if (of != STEP_WHOLE) return of == STEP_PROMPTS ? LEAST_PROMPTS : LEAST_DECODING;
@@ -22,7 +17,8 @@ static void add_ops(const step *x, int index, double passes, step_least *out) {
     for (int i = 0; i < n; i++) {
         op_floor floor;
         if (is_encoding(op[i].f)) continue; /* begins once, if at all */
-        const sm_work *w = work_at(x, op[i].of, index, op[i].f);
+        const variant *v = op[i].of == STEP_PROMPTS ? x->prefill : x->v;
+        const sm_work *w = &v->piece[index].part.work[op[i].f->first];
         if (w->kind == SM_OP_ATTENTION) {
             if (out->attends < MAX_LEAST)
                 out->attend[out->attends++] = (struct least_attend){

@@ -86,8 +86,8 @@ double sm_told_number(const sm_told *e, const char *name, double otherwise) {
 /* What changes numbers beside the lines, where it is not 0, and has no translation. */
 static sm_status check_numbers(const sm_told *e) {
     static const char *const untold[] = {"bare_norm_epsilon", "alibi_bias_max", "gate_limit",
-                                         "qk_rope_head_dim"};
-    for (int i = 0; i < 4; i++)
+                                         "qk_rope_head_dim", "norm_epsilon.n1"};
+    for (int i = 0; i < 5; i++)
         if (sm_told_number(e, untold[i], 0) != 0)
             return sm_told_refuse(e, sm_textf(e->r, "%s of its config", untold[i]));
     return e->q->in.model->causal ? SM_OK : sm_told_refuse(e, "it sees both ways");

@@ -1,5 +1,6 @@
 /* run train: a small Transformer trained on real ranks under a plan of the planner. */
 #include "run_train.h"
+#include "json_tree.h"
 
 #include <unistd.h>
 
@@ -41,6 +42,22 @@ static sm_status read_sizes(train_run *q, sm_error *err) {
     return SM_OK;
 }
 
+/* Weights are written in single precision, so the config no longer says how they were stored. */
+static sm_status widen(sm_source *config, sm_arena *arena, sm_error *err) {
+    const json_document document = {.source = config, .arena = arena, .err = err, .python = true};
+    const json_value *root, *stored;
+    sm_status status = json_parse(&document, &root);
+    if (status || !(stored = json_get(root, "quantization_config"))) return status;
+    const char *text = config->text;
+    size_t from = stored->key_at, to = stored->at + stored->length;
+    to += strspn(text + to, " \t\r\n");
+    if (text[to] == ',') to++;
+    else
+        while (strchr(" \t\r\n,", text[from - 1])) from--;
+    config->text = sm_arena_printf(arena, "%.*s%s", (int)from, text, text + to);
+    return config->text ? SM_OK : sm_fail_memory(err);
+}
+
 /* Where checkpoints go, and the config that goes with them where the model has a file. */
 static sm_status read_place(train_run *q, sm_error *err) {
     const char *model = q->call->positional[0];
@@ -51,6 +68,7 @@ static sm_status read_place(train_run *q, sm_error *err) {
     q->kept = (train_checkpoint_place){.path = q->given.checkpoint, .keep = (int)q->given.keep};
     if (status || !q->given.checkpoint || access(model, F_OK) != 0) return status;
     status = sm_io_model_source(model, q->call->arena, &config, err);
+    if (!status) status = widen(&config, q->call->arena, err);
     q->kept.config = status ? NULL : config.text;
     return status;
 }

@@ -406,12 +406,9 @@ static enum MHD_Result tell_health(struct MHD_Connection *connection) {
     return send_json(connection, MHD_HTTP_OK, r);
 }
 
-static size_t most_body(const asked *a) {
-    return a->http->job.limits.pictures ? MOST_SEEN : MOST_BODY;
-}
-
 static bool add_body(asked *a, const char *data, size_t n) {
-    a->too_large = a->too_large || a->bytes + n > most_body(a);
+    const size_t most = a->http->job.limits.pictures ? MOST_SEEN : MOST_BODY;
+    a->too_large = a->too_large || a->bytes + n > most;
     if (!a->too_large && a->bytes + n + 1 > a->room) {
         size_t room = 2 * (a->bytes + n + 1);
         a->too_many = a->too_many || a->http->held + room - a->room > MOST_HELD;

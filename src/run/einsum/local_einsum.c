@@ -42,12 +42,6 @@ static size_t product(const labels *l) {
     return n;
 }
 
-static size_t room_of(const labels *l, int first, int n) {
-    size_t room = 1;
-    for (int i = first; i < first + n; i++) room *= l->room[i];
-    return room;
-}
-
 static void append(labels *to, const labels *from) {
     for (int i = 0; i < from->n; i++) add(to, from->label[i], from->size[i]);
 }
@@ -252,11 +246,6 @@ static size_t part_of(size_t at, size_t end, size_t most) {
     return end - at < most ? end - at : most;
 }
 
-static bool is_few(const product_of *p) {
-    return p->m <= (p->b_transposed ? FEW_TURNED : SM_FEW_ROWS) &&
-           (is_packed(p->of_b) || p->element == SM_ELEMENT_F32);
-}
-
 /* room: for the rows of a, one behind the other; NULL: they lie so. */
 static void multiply_few(const product_of *p, float *room) {
     const size_t run = p->a_transposed ? 1 : p->k;
@@ -309,7 +298,9 @@ static sm_status multiply_batch(product_of p, sm_error *err) {
     size_t m = part_of(0, p.m, SM_PANEL_SIDE), n = part_of(0, p.n, SM_PANEL_SIDE);
     size_t k = part_of(0, p.k, SM_PANEL_SIDE);
     size_t of_a = is_packed(p.of_a) ? m * k : 0, panels = of_a + (is_packed(p.of_b) ? k * n : 0);
-    const bool few = is_few(&p), lies = p.lda == p.k && !p.a_transposed && !is_packed(p.of_a);
+    const bool few = p.m <= (p.b_transposed ? FEW_TURNED : SM_FEW_ROWS) &&
+                     (is_packed(p.of_b) || p.element == SM_ELEMENT_F32);
+    const bool lies = p.lda == p.k && !p.a_transposed && !is_packed(p.of_a);
     const size_t apart = !few ? panels : lies ? 0 : p.m * p.k;
     float *room = apart ? memory_new(apart * sizeof *room) : NULL;
     if (apart && !room) return sm_fail_memory(err);
@@ -372,7 +363,9 @@ static sm_status as_matrix(const pair *p, const sm_local_block *b, const labels 
     bool crossed = same_order(array, &turned) && !same_order(array, &usual);
     const labels *first = crossed ? columns : rows, *second = crossed ? rows : columns;
     int before_columns = p->batch.n + first->n;
-    *m = (matrix){*b, crossed, room_of(array, before_columns, second->n), NULL};
+    size_t lead = 1;
+    for (int i = 0; i < second->n; i++) lead *= array->room[before_columns + i];
+    *m = (matrix){*b, crossed, lead, NULL};
     bool lies_so = crossed || same_order(array, &usual);
     if (lies_so && dense(array, before_columns)) return SM_OK;
     m->transposed = false;

@@ -223,12 +223,6 @@ static sm_layout describe(const sm_trainer *t, const sm_task_list *p, int layer,
     return sm_layout_of(array);
 }
 
-static size_t count_of(const sm_train_array *a) {
-    size_t n = 1;
-    for (int d = 0; d < a->rank; d++) n *= a->size[d];
-    return n;
-}
-
 /* ---- where blocks lie ---- */
 
 /* Sizes and offsets of the block of the rank at these coordinates. */
@@ -327,7 +321,9 @@ static sm_status save_array(sm_trainer *t, sm_train_array *a, const sm_layout *l
     int stage = stage_of(t, a->layer);
     if (t->world->rank != a->owner)
         return sends(layout, t->mesh->at, stage) ? send_block(t, own, a->owner, err) : SM_OK;
-    a->data = sm_malloc(count_of(a) * sizeof(float) + 1);
+    size_t bytes = sizeof(float);
+    for (int d = 0; d < a->rank; d++) bytes *= a->size[d];
+    a->data = sm_malloc(bytes + 1);
     if (!a->data) return sm_fail_memory(err);
     sm_status status = collect(t, layout, stage, own, a, err);
     if (!status) status = visit(a, context, err);
