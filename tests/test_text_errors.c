@@ -237,6 +237,10 @@ static void errors_of_checking(void **state) {
          "f:1:35: D stands in x alone: a product sums what two arrays have\n"
          "  text f(x[B,D]) -> y: y[B,F] = x[B,D] w[E,F]\n"
          "                                    ^"},
+        {"text f(x[B,D]) -> y: y[B,F,G] = x[B,D] w[D,F]",
+         "f:1:28: G stands in no array that y is a product of\n"
+         "  text f(x[B,D]) -> y: y[B,F,G] = x[B,D] w[D,F]\n"
+         "                             ^"},
         {"kernel f(x[B,T]) -> y: s[B,T] = state() along T; z = carry(s, x); y = x * z",
          "f:1:50: carry makes a state for the next step, and no line above has a state z\n"
          "  ... y: s[B,T] = state() along T; z = carry(s, x); y = x * z\n"

@@ -193,11 +193,32 @@ static bool has_dim(const tree *array, const char *name) {
     return false;
 }
 
+/* What a product makes has no dimension that none of its arrays has. */
+static sm_status check_made(const reading *r, const tree_line *line) {
+    const tree *product = line->value, *made = line->target[0];
+    for (int i = 0; i < product->n; i++)
+        if (product->child[i]->rank == 0) return SM_OK;
+    for (int d = 0; d < made->rank; d++) {
+        bool met = false;
+        for (int i = 0; i < product->n && !met; i++)
+            met = has_dim(product->child[i], made->dim[d].name);
+        for (const tree_attribute *a = line->attribute; a && !met; a = a->next)
+            met = a->value && has_dim(a->value, made->dim[d].name);
+        if (!met)
+            return sm_fail_at(r->c->err, r->text->source, made->dim[d].span,
+                              "%s stands in no array that %s is a product of", made->dim[d].name,
+                              made->name);
+    }
+    return SM_OK;
+}
+
 /* A product sums what two of its arrays have; what one alone has is a slip of the pen. */
 static sm_status check_sums(const reading *r, const tree_line *line) {
     const tree *product = line->value;
     if (product->kind != TREE_PRODUCT || line->targets != 1 || line->target[0]->rank == 0)
         return SM_OK;
+    sm_status status = check_made(r, line);
+    if (status) return status;
     for (int i = 0; i < product->n; i++)
         for (int d = 0; d < product->child[i]->rank; d++) {
             const tree_dim *dim = &product->child[i]->dim[d];
