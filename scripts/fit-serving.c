@@ -126,6 +126,10 @@ static bool shows(const bench *b, int j) {
         j == SM_CONSTANT_collective_s || j == SM_CONSTANT_overlap)
         return r->chips != 1;
     if (j == HANDOVER) return r->disagg == SM_YES;
+    /* what models of narrower weights have of these takes up what else is not as priced */
+    if (j == SM_CONSTANT_matmul_efficiency)
+        return !r->weight_dtype || !r->weight_dtype[0] || strcmp(r->weight_dtype, "bf16") == 0 ||
+               strcmp(r->weight_dtype, "fp16") == 0;
     return j < ADMISSION || waits;
 }
 /* With one parameter moved from where the residuals are of, only rows that show it. */

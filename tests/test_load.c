@@ -267,8 +267,8 @@ static void rates_are_those_of_the_simulator(void **state) {
             &done);
         close_to(times.ttft_s, out->ttft_s.mean, loads[i].within);
         close_to(times.ttft_median_s, out->ttft_s.p50, loads[i].within);
-        close_to(times.tpot_s, out->tpot_s.mean, 0.04);
-        close_to(times.running, loads[i].requests * out->tpot_s.mean * loads[i].output, 0.04);
+        close_to(times.tpot_s, out->tpot_s.mean, 0.05);
+        close_to(times.running, loads[i].requests * out->tpot_s.mean * loads[i].output, 0.05);
         close_engine(&e);
     }
 }

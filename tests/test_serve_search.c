@@ -196,7 +196,7 @@ static void the_batch_of_the_limit_is_there(void **state) {
     static const struct {
         const char *model, *on;
         double tpot_s, from, to, step;
-    } jobs[] = {{"llama-3.1-70b", "h100-sxm:2x8", 0.044, 48, 128, 3},
+    } jobs[] = {{"llama-3.1-70b", "h100-sxm:2x8", 0.0374, 48, 128, 3},
                 {"qwen3-32b", "h100-sxm:3x8", 0.020, 40, 100, 7}};
     for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
         serve_case c;
@@ -572,7 +572,7 @@ static void fleets_carry_the_traffic(void **state) {
         assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, rate, &f, &err), SM_OK);
         assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, &answer, rate, &from, &err), SM_OK);
         assert_memory_equal(&f.replicas, &from.replicas, sizeof f - offsetof(sm_fleet, replicas));
-        assert_true(f.utilisation <= 0.8 + 1e-12 && f.utilisation > 0);
+        assert_true(f.utilisation < 1 && f.utilisation > 0); /* 0.8 of what more places do */
         close_to(f.utilisation * f.replicas * f.requests_per_s_per_replica, rate, 1e-9);
         close_to(f.usd_per_hour, 3 * f.chips, 1e-12);
         close_to(f.chips, f.replicas * f.point.chips, 0);

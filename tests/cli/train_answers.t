@@ -119,12 +119,12 @@ train llama-3.1-8b --on a100-80:8 --batch 1M --top 1
 is "and their interval is wider than that of the chip itself" '
     p = "plans.0.step_time_s.interval."
     good = v["calibration.borrowed"] == "false" && v[p 1] / v[p 0] < '"${wide:-0}"
-train llama-3.1-8b --on h100-sxm:8 --batch 64seqs --seq 16384 --top 1 --software dgx-cloud
+train llama-3.1-8b --on h100-sxm:8 --batch 64seqs --seq 16384 --top 1 --software megatron-bridge
 named="$(awk '/plans.0.step_time_s.interval/ { x[n++] = $2 } END { print x[1] / x[0] }' "$place/answer")"
 train llama-3.1-8b --on h100-sxm:8 --batch 64seqs --seq 16384 --top 1
 is "constants that are of no such steps have a wider interval where they were chosen" '
     p = "plans.0.step_time_s."
-    good = v["calibration.software"] == "\"dgx-cloud\"" && v[p "beyond_constants"] == "\"sequence\"" &&
+    good = v["calibration.software"] == "\"megatron-bridge\"" && v[p "beyond_constants"] ~ "sequence" &&
         v[p "interval.1"] / v[p "interval.0"] > 1.05 * '"${named:-9}"
 train llama-3.1-8b --on h100-sxm --batch 1M --chips 4..16
 is "each size that pays off has more chips and a shorter step" '
