@@ -614,6 +614,9 @@ def convert(path):
         print(path)
 
 
-root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-for file in sys.argv[1:] or sorted(glob.glob(os.path.join(root, "data/truth/*.csv"))):
-    convert(file)
+if __name__ == "__main__":
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if any(word.startswith("-") for word in sys.argv[1:]):
+        sys.exit(__doc__)
+    for file in sys.argv[1:] or sorted(glob.glob(os.path.join(root, "data/truth/*.csv"))):
+        convert(file)

@@ -172,6 +172,8 @@ def main():
             rows.append(row)
         else:
             left["degrees, precision or vocabulary not told"] += 1
+    if not rows:
+        sys.exit(f"{repository}: no measured test in it; {os.path.normpath(OUT)} stays as it is")
     with open(OUT, "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, header, lineterminator="\n")
         writer.writeheader()
