@@ -55,7 +55,8 @@ static void a_few_of_a_mesh_have_few_links(void **state) {
     for (int n = 2; n <= 8; n *= 2)
         for (int op = 0; op < SM_COLLECTIVE_COUNT; op++) {
             double links = op == SM_PERMUTE ? 1 : n - 1;
-            sm_curve on_mesh = curve_of(&mesh, op, n), on_switch = curve_of(&switched, op, n);
+            sm_curve on_mesh = curve_of(&mesh, (sm_collective)op, n),
+                     on_switch = curve_of(&switched, (sm_collective)op, n);
             sm_collective_cost cost = sm_curve_cost(&on_mesh, &mesh, &c, bytes);
             sm_collective_cost by_switch = sm_curve_cost(&on_switch, &switched, &c, bytes);
             assert_near(cost.lower_s, by_switch.lower_s * 7 / links, 1e-9);
