@@ -23,7 +23,7 @@
 #include <string.h>
 
 enum { HOST = COMPUTE + 1, EXPERTS, ADMISSION, HANDOVER, PARAMETERS };
-enum { FOLDS = 12, MOST_STEPS = 30 };
+enum { FOLDS = 12, MOST_STEPS = 30, FEWEST_SHOWN = 12 };
 _Static_assert((int)PARAMETERS <= (int)MOST_PARAMETERS, "they fit");
 
 static const parameter parameters[PARAMETERS] = {
@@ -162,22 +162,33 @@ static void weigh_cells(void) {
         if (!f.h.residual[i].masked) f.weight[f.h.residual[i].cell] += f.h.residual[i].weight;
     for (int i = 0; i < f.h.cells; i++) f.weight[i] *= said_by(f.h.cell[i].software);
 }
+/* Whether enough rows of a chip show a constant for its own say on it: products of 16 bits. */
+static bool is_shown(const cell *c, int j) {
+    int rows = 0;
+    for (int i = 0; i < f.rows && j == SM_CONSTANT_matmul_efficiency; i++)
+        rows += f.h.cell[f.row[i].cell].group[CHIP] == c->group[CHIP] && shows(&f.row[i], j);
+    return j != SM_CONSTANT_matmul_efficiency || rows >= FEWEST_SHOWN;
+}
 /* Where software that is not known is taken to be, on a chip no better than most: where that
  * measured on it is on average, as if OTHERS more were there of what all chips of its fabric have
  * (of 5 they had a fifth of the say on a chip with 50 rows of one software). Its engine is what all
  * on switches have in common. */
 static void usual_place(const cell *c, double *x) {
     static const double OTHERS = 1;
+    double of_fabric[MOST_PARAMETERS];
+    place(&f.h, c, CHIP, of_fabric);
     place(&f.h, c, FAMILY, x);
     for (int j = 0; j < HOST; j++) {
         double all = 0, all_weight = 0, own = 0, own_weight = 0;
+        const bool alone = !is_shown(c, j);
+        if (alone) x[j] = of_fabric[j];
         for (int i = 0; i < f.h.cells; i++) {
             const cell *o = &f.h.cell[i];
             double weight = f.weight[i], term = 0;
             if (o->group[FABRIC] != c->group[FABRIC]) continue;
             for (int l = FAMILY; l < LEVELS; l++) term += weight * f.h.term[l][o->group[l]][j];
             all += term, all_weight += weight;
-            if (o->group[CHIP] == c->group[CHIP]) own += term, own_weight += weight;
+            if (!alone && o->group[CHIP] == c->group[CHIP]) own += term, own_weight += weight;
         }
         if (all_weight > 0) x[j] += (own + OTHERS * all / all_weight) / (own_weight + OTHERS);
     }
