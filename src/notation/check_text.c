@@ -193,17 +193,21 @@ static bool has_dim(const tree *array, const char *name) {
     return false;
 }
 
+static bool is_told(const tree_line *line, const char *dim) { /* by an attribute */
+    for (const tree_attribute *a = line->attribute; a; a = a->next)
+        if (a->value && has_dim(a->value, dim)) return true;
+    return false;
+}
+
 /* What a product makes has no dimension that none of its arrays has. */
 static sm_status check_made(const reading *r, const tree_line *line) {
     const tree *product = line->value, *made = line->target[0];
     for (int i = 0; i < product->n; i++)
         if (product->child[i]->rank == 0) return SM_OK;
     for (int d = 0; d < made->rank; d++) {
-        bool met = false;
+        bool met = is_told(line, made->dim[d].name);
         for (int i = 0; i < product->n && !met; i++)
             met = has_dim(product->child[i], made->dim[d].name);
-        for (const tree_attribute *a = line->attribute; a && !met; a = a->next)
-            met = a->value && has_dim(a->value, made->dim[d].name);
         if (!met)
             return sm_fail_at(r->c->err, r->text->source, made->dim[d].span,
                               "%s stands in no array that %s is a product of", made->dim[d].name,
@@ -222,12 +226,10 @@ static sm_status check_sums(const reading *r, const tree_line *line) {
     for (int i = 0; i < product->n; i++)
         for (int d = 0; d < product->child[i]->rank; d++) {
             const tree_dim *dim = &product->child[i]->dim[d];
-            bool met = has_dim(line->target[0], dim->name) ||
+            bool met = has_dim(line->target[0], dim->name) || is_told(line, dim->name) ||
                        strlen(dim->name) > dim->span.length; /* the second I of a[I,I] */
             for (int k = 0; k < product->n && !met; k++)
                 met = k != i && has_dim(product->child[k], dim->name);
-            for (const tree_attribute *a = line->attribute; a && !met; a = a->next)
-                met = a->value && has_dim(a->value, dim->name);
             if (!met)
                 return sm_fail_at(r->c->err, r->text->source, dim->span,
                                   "%s stands in %s alone: a product sums what two arrays have",
